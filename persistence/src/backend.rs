@@ -1,0 +1,71 @@
+//! What opening a backend gives, and what an operator may ask of it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tonic::service::Routes;
+
+use crate::{election::LeaderElection, engine::PersistenceEngine, error::AdminError};
+
+/// An open backend.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    /// Who may act.
+    pub election: Arc<dyn LeaderElection>,
+    /// Where records are.
+    pub engine: Arc<dyn PersistenceEngine>,
+    /// RPCs among masters, to be mounted on the gRPC server without being looked into.
+    pub peer_routes: Option<Routes>,
+    /// Membership and health.
+    pub admin: Arc<dyn BackendAdmin>,
+}
+
+/// A master as the backend sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberStatus {
+    /// Its id.
+    pub id: String,
+    /// Its gRPC address.
+    pub rpc: String,
+    /// Whether it votes (else it is a learner).
+    pub voter: bool,
+    /// Whether it has answered lately; `None` where only the leader knows.
+    pub healthy: Option<bool>,
+    /// Entries it is behind the leader; `None` where only the leader knows.
+    pub lag: Option<u64>,
+}
+
+/// Whether the backend works, in words for `/readyz`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Whether this master can take part (a standby is ready).
+    pub ready: bool,
+    /// Why not, or what it is doing.
+    pub detail: String,
+}
+
+/// What an operator may ask of a backend.
+#[async_trait]
+pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
+    /// All members that this master knows, ordered by id.
+    fn members(&self) -> Vec<MemberStatus>;
+    /// Whether this master can take part.
+    fn health(&self) -> Health;
+    /// Hands leadership to `to`, or to the most up-to-date standby; returns the new leader's id.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError>;
+    /// Adds a master (or lets one whose disk was wiped back in): learner first, voter when it has caught up.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    async fn add_master(&self, id: String, rpc: String) -> Result<String, AdminError>;
+    /// Removes a master.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    async fn remove_master(&self, id: String) -> Result<String, AdminError>;
+    /// Stops the backend: no more elections, files flushed and closed. Bounded by the backend.
+    async fn shutdown(&self);
+}

@@ -1,0 +1,54 @@
+//! The only place that dials gRPC: every connection has a connect deadline and keep-alive, every channel
+//! is lazy (dialling happens on first use, so a dead master costs its caller one bounded wait).
+
+use std::time::Duration;
+
+use tonic::transport::{Channel, Endpoint};
+
+use crate::limits;
+
+/// How a connection is kept and given up.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelOptions {
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How often an idle connection is pinged.
+    pub keepalive_interval: Duration,
+    /// How long a ping may stay unanswered.
+    pub keepalive_timeout: Duration,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: limits::CONNECT_TIMEOUT,
+            keepalive_interval: limits::KEEPALIVE_INTERVAL,
+            keepalive_timeout: limits::KEEPALIVE_TIMEOUT,
+        }
+    }
+}
+
+/// An address that no connection can be made to.
+#[derive(Debug, thiserror::Error)]
+#[error("address `{address}` is not host:port: {source}")]
+pub struct AddressError {
+    address: String,
+    source: tonic::transport::Error,
+}
+
+/// A lazy channel to `address` (`host:port`, or `spark://host:port`).
+///
+/// # Errors
+/// [`AddressError`] when the address cannot be parsed; retrying does not help. Connection errors come from
+/// the calls made on the channel.
+pub fn dial(address: &str, options: ChannelOptions) -> Result<Channel, AddressError> {
+    let plain = address.strip_prefix("spark://").unwrap_or(address);
+    let endpoint = Endpoint::from_shared(format!("http://{plain}"))
+        .map_err(|source| AddressError { address: address.to_owned(), source })?
+        .tcp_nodelay(true)
+        .connect_timeout(options.connect_timeout)
+        .http2_keep_alive_interval(options.keepalive_interval)
+        .keep_alive_timeout(options.keepalive_timeout)
+        .keep_alive_while_idle(true);
+    Ok(endpoint.connect_lazy())
+}

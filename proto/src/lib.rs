@@ -1,0 +1,23 @@
+//! Interrex's wire and stored messages, and what every end of a wire shares.
+//!
+//! * [`v1`]: the generated messages, clients and servers of `proto/interrex/v1`.
+//! * [`channel`]: the only place that dials gRPC, with deadlines and keep-alive on every connection.
+//! * [`limits`]: the size and time bounds of every message, each named once.
+//! * [`leader_hint`]: who leads, carried in the metadata of a refused call.
+//! * [`clock`]: the wall clock, read in pumps only.
+
+pub mod channel;
+pub mod clock;
+pub mod leader_hint;
+pub mod limits;
+
+/// The generated messages and services of the package `interrex.v1`.
+#[expect(missing_docs, reason = "generated: the .proto files carry the documentation")]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, reason = "generated code")]
+#[allow(clippy::doc_markdown, clippy::wildcard_enum_match_arm, reason = "generated code")]
+pub mod v1 {
+    tonic::include_proto!("interrex.v1");
+
+    /// The descriptors of every service, for gRPC reflection.
+    pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("interrex");
+}
