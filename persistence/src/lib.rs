@@ -13,3 +13,4 @@ pub mod engine;
 pub mod epoch;
 pub mod error;
 pub mod record;
+pub mod record_store;
