@@ -1,0 +1,451 @@
+//! Every bound of a description, checked before anything reaches the log.
+//!
+//! Owned by the edges and called by [`convert`](super::convert): what passes here is safe to store, to hand to
+//! an agent and to put on a command line. A refusal names the field, its value (shortened) and the limit.
+//! Nothing here may depend on the state of the cluster: that is the core's to judge.
+
+use std::{borrow::Cow, collections::BTreeSet, fmt::Display};
+
+use interrex_proto::{
+    limits::{CORES_MAX, LIST_ENTRIES_MAX, MEMORY_MIB_MAX, NAME_BYTES_MAX, SPEC_BYTES_MAX},
+    v1,
+};
+use prost::Message;
+
+/// Most capabilities that one worker can offer.
+pub const CAPABILITIES_MAX: usize = 64;
+/// Most kinds of custom resources in one description.
+pub const RESOURCE_KINDS_MAX: usize = 64;
+/// Most addresses or units of one custom resource.
+pub const RESOURCE_AMOUNT_MAX: u32 = 65_536;
+/// Longest message of an application or agent for people, in bytes; longer ones are cut, not refused.
+pub const MESSAGE_TEXT_BYTES_MAX: usize = 4096;
+/// How much of a bad value a refusal repeats, in characters.
+const SHOWN_CHARS_MAX: usize = 48;
+
+/// Why a description was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct FieldError {
+    /// Which field, as a path such as `command.args[3]`.
+    pub field: Cow<'static, str>,
+    /// Its value, and what would be right.
+    pub reason: String,
+}
+
+// === impl FieldError ===
+
+impl FieldError {
+    /// A refusal of `field`.
+    pub fn new(field: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
+        Self { field: field.into(), reason: reason.into() }
+    }
+}
+
+/// At most the first [`SHOWN_CHARS_MAX`] characters, with control characters escaped, in backquotes.
+#[must_use]
+pub fn shown(value: &str) -> String {
+    let mut text: String = value.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    if value.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        text.push('…');
+    }
+    format!("`{text}`")
+}
+
+/// `text` cut to [`MESSAGE_TEXT_BYTES_MAX`] at a character's edge: messages for people are never refused.
+#[must_use]
+pub fn cut_message(mut text: String) -> String {
+    if text.len() > MESSAGE_TEXT_BYTES_MAX {
+        let end = (0..=MESSAGE_TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+    }
+    text
+}
+
+/// A client's id for a request (also a submission's id): an [`id`] that cannot be taken for one of ours.
+///
+/// # Errors
+/// [`FieldError`] with what is wrong with it.
+pub fn request_id(field: &'static str, value: &str) -> Result<(), FieldError> {
+    id(field, value)?;
+    if looks_like_ours(value) {
+        return Err(FieldError::new(
+            field,
+            format!("{} looks like an id that the cluster gives; choose another", shown(value)),
+        ));
+    }
+    Ok(())
+}
+
+/// An id: 1 to [`NAME_BYTES_MAX`] printable ASCII characters without spaces and slashes.
+///
+/// # Errors
+/// [`FieldError`] with what is wrong with it.
+pub fn id(field: &'static str, value: &str) -> Result<(), FieldError> {
+    bounded(field, value)?;
+    if value.is_empty() {
+        return Err(FieldError::new(field, "is empty; an id has 1 to 256 characters"));
+    }
+    match value.bytes().all(|b| b.is_ascii_graphic() && b != b'/') {
+        true => Ok(()),
+        false => Err(FieldError::new(
+            field,
+            format!("{} has a space, slash or unprintable character", shown(value)),
+        )),
+    }
+}
+
+/// A name for people: at most [`NAME_BYTES_MAX`] bytes, no control characters; may be empty.
+///
+/// # Errors
+/// [`FieldError`] with what is wrong with it.
+pub fn name(field: impl Into<Cow<'static, str>>, value: &str) -> Result<(), FieldError> {
+    let field = field.into();
+    bounded(field.clone(), value)?;
+    match value.chars().any(char::is_control) {
+        true => Err(FieldError::new(field, format!("{} has a control character", shown(value)))),
+        false => Ok(()),
+    }
+}
+
+/// A driver's description. Exactly one payload must be set.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
+pub fn driver_spec(spec: &v1::DriverSpec) -> Result<(), FieldError> {
+    total_size(spec)?;
+    name("name", &spec.name)?;
+    name("user", &spec.user)?;
+    cores("cores", spec.cores)?;
+    memory("memory_mib", spec.memory_mib)?;
+    amounts("resources", &spec.resources)?;
+    match (&spec.command, &spec.spark) {
+        (Some(command), None) => command_line(command),
+        (None, Some(spark)) => spark_submission(spark),
+        (None, None) => Err(FieldError::new("command", "is missing; set `command` or `spark`")),
+        (Some(_), Some(_)) => {
+            Err(FieldError::new("command", "and `spark` are both set; set only one of them"))
+        }
+    }
+}
+
+/// An application's description.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
+pub fn application_spec(spec: &v1::ApplicationSpec) -> Result<(), FieldError> {
+    total_size(spec)?;
+    name("name", &spec.name)?;
+    name("user", &spec.user)?;
+    text("ui_url", &spec.ui_url)?;
+    match &spec.command {
+        Some(command) => command_line(command)?,
+        None => return Err(FieldError::new("command", "is missing")),
+    }
+    if let Some(max) = spec.cores_max {
+        cores("cores_max", max)?;
+    }
+    if let Some(each) = spec.cores_per_executor {
+        cores("cores_per_executor", each)?;
+    }
+    memory("memory_mib_per_executor", spec.memory_mib_per_executor)?;
+    amounts("resources_per_executor", &spec.resources_per_executor)
+}
+
+/// A worker's description, its id included.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
+pub fn worker_spec(spec: &v1::WorkerSpec) -> Result<(), FieldError> {
+    total_size(spec)?;
+    id("id", &spec.id)?;
+    name("host", &spec.host)?;
+    name("web", &spec.web)?;
+    name("incarnation", &spec.incarnation)?;
+    cores("cores", spec.cores)?;
+    memory("memory_mib", spec.memory_mib)?;
+    count("capabilities", spec.capabilities.len(), CAPABILITIES_MAX)?;
+    for capability in &spec.capabilities {
+        id("capabilities", capability)?;
+    }
+    addresses("resources", &spec.resources)
+}
+
+/// Whole cores of one thing: 1 to [`CORES_MAX`].
+///
+/// # Errors
+/// [`FieldError`] with the value and the limits.
+pub fn cores(field: impl Into<Cow<'static, str>>, value: u32) -> Result<(), FieldError> {
+    within(field, u64::from(value), u64::from(CORES_MAX), "cores")
+}
+
+/// Memory of one thing: 1 to [`MEMORY_MIB_MAX`] MiB.
+///
+/// # Errors
+/// [`FieldError`] with the value and the limits.
+pub fn memory(field: impl Into<Cow<'static, str>>, mib: u64) -> Result<(), FieldError> {
+    within(field, mib, MEMORY_MIB_MAX, "MiB")
+}
+
+fn command_line(command: &v1::CommandLine) -> Result<(), FieldError> {
+    if command.program.is_empty() {
+        return Err(FieldError::new("command.program", "is empty; name a program"));
+    }
+    text("command.program", &command.program)?;
+    list("command.args", &command.args)?;
+    environment("command.env", &command.env)
+}
+
+fn spark_submission(spark: &v1::SparkSubmission) -> Result<(), FieldError> {
+    text("spark.app_resource", &spark.app_resource)?;
+    text("spark.main_class", &spark.main_class)?;
+    name("spark.client_spark_version", &spark.client_spark_version)?;
+    list("spark.app_args", &spark.app_args)?;
+    environment("spark.environment", &spark.environment)?;
+    count("spark.spark_properties", spark.spark_properties.len(), LIST_ENTRIES_MAX)?;
+    for (key, value) in &spark.spark_properties {
+        if key.is_empty() || key.contains('=') || has_nul(key) {
+            let reason = format!("{} is no property's name (empty, `=` or NUL)", shown(key));
+            return Err(FieldError::new("spark.spark_properties", reason));
+        }
+        text(format!("spark.spark_properties.{}", short_key(key)), value)?;
+    }
+    Ok(())
+}
+
+fn environment(
+    field: &'static str,
+    entries: &std::collections::BTreeMap<String, String>,
+) -> Result<(), FieldError> {
+    count(field, entries.len(), LIST_ENTRIES_MAX)?;
+    for (key, value) in entries {
+        if key.is_empty() || key.contains('=') || has_nul(key) {
+            let reason = format!("{} is no variable's name (empty, `=` or NUL)", shown(key));
+            return Err(FieldError::new(field, reason));
+        }
+        text(format!("{field}.{}", short_key(key)), value)?;
+    }
+    Ok(())
+}
+
+fn list(field: &'static str, values: &[String]) -> Result<(), FieldError> {
+    count(field, values.len(), LIST_ENTRIES_MAX)?;
+    match values.iter().position(|value| has_nul(value)) {
+        Some(at) => text(format!("{field}[{at}]"), &values[at]),
+        None => Ok(()),
+    }
+}
+
+fn amounts(field: &'static str, resources: &[v1::ResourceAmount]) -> Result<(), FieldError> {
+    count(field, resources.len(), RESOURCE_KINDS_MAX)?;
+    let mut names = BTreeSet::new();
+    for resource in resources {
+        id(field, &resource.name)?;
+        if !names.insert(&resource.name) {
+            return Err(twice(field, &resource.name));
+        }
+        within(
+            format!("{field}.{}", short_key(&resource.name)),
+            u64::from(resource.amount),
+            u64::from(RESOURCE_AMOUNT_MAX),
+            "units",
+        )?;
+    }
+    Ok(())
+}
+
+fn addresses(field: &'static str, resources: &[v1::ResourceAddresses]) -> Result<(), FieldError> {
+    count(field, resources.len(), RESOURCE_KINDS_MAX)?;
+    let mut names = BTreeSet::new();
+    for resource in resources {
+        id(field, &resource.name)?;
+        if !names.insert(&resource.name) {
+            return Err(twice(field, &resource.name));
+        }
+        let path = format!("{field}.{}", short_key(&resource.name));
+        let offered = u64::try_from(resource.addresses.len()).unwrap_or(u64::MAX);
+        within(path.clone(), offered, u64::from(RESOURCE_AMOUNT_MAX), "addresses")?;
+        let mut seen = BTreeSet::new();
+        for address in &resource.addresses {
+            id(field, address)?;
+            if !seen.insert(address) {
+                return Err(twice(path, address));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn total_size(message: &impl Message) -> Result<(), FieldError> {
+    match message.encoded_len() {
+        found if found > SPEC_BYTES_MAX => {
+            let reason = format!("is {found} bytes; at most {SPEC_BYTES_MAX} are allowed in all");
+            Err(FieldError::new("spec", reason))
+        }
+        _fits => Ok(()),
+    }
+}
+
+fn bounded(field: impl Into<Cow<'static, str>>, value: &str) -> Result<(), FieldError> {
+    if value.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let reason =
+        format!("{} is {} bytes; at most {NAME_BYTES_MAX} are allowed", shown(value), value.len());
+    Err(FieldError::new(field, reason))
+}
+
+fn text(field: impl Into<Cow<'static, str>>, value: &str) -> Result<(), FieldError> {
+    match value.find('\0') {
+        Some(at) => {
+            let reason = format!("{} has a NUL byte at offset {at}", shown(value));
+            Err(FieldError::new(field, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn within(
+    field: impl Into<Cow<'static, str>>,
+    value: u64,
+    max: u64,
+    unit: impl Display,
+) -> Result<(), FieldError> {
+    match (1..=max).contains(&value) {
+        true => Ok(()),
+        false => Err(FieldError::new(field, format!("`{value}` {unit}; 1 to {max} are allowed"))),
+    }
+}
+
+fn count(field: &'static str, found: usize, max: usize) -> Result<(), FieldError> {
+    match found > max {
+        true => Err(FieldError::new(field, format!("has {found} entries; at most {max} are allowed"))),
+        false => Ok(()),
+    }
+}
+
+fn twice(field: impl Into<Cow<'static, str>>, value: &str) -> FieldError {
+    FieldError::new(field, format!("{} is listed twice", shown(value)))
+}
+
+fn has_nul(value: &str) -> bool {
+    value.contains('\0')
+}
+
+/// A map's key as part of a field's path.
+fn short_key(key: &str) -> String {
+    shown(key).trim_matches('`').to_owned()
+}
+
+/// `driver-20261129143200-0001` or `app-...`: such a request id could name two things.
+fn looks_like_ours(value: &str) -> bool {
+    let mut parts = value.split('-');
+    let digits = |part: Option<&str>, least: usize| {
+        part.is_some_and(|p| p.len() >= least && p.bytes().all(|b| b.is_ascii_digit()))
+    };
+    matches!(parts.next(), Some("driver" | "app"))
+        && digits(parts.next(), 14)
+        && digits(parts.next(), 1)
+        && parts.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver() -> v1::DriverSpec {
+        v1::DriverSpec {
+            name: "wordcount".into(),
+            command: Some(v1::CommandLine { program: "sh".into(), ..Default::default() }),
+            cores: 1,
+            memory_mib: 512,
+            ..Default::default()
+        }
+    }
+
+    fn refusal(change: impl FnOnce(&mut v1::DriverSpec)) -> String {
+        let mut spec = driver();
+        change(&mut spec);
+        driver_spec(&spec).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn a_plain_driver_passes() {
+        assert_eq!(driver_spec(&driver()), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_names_the_field_the_value_and_the_limit() {
+        assert_eq!(refusal(|s| s.cores = 0), "cores: `0` cores; 1 to 1048576 are allowed");
+        assert_eq!(
+            refusal(|s| s.memory_mib = u64::MAX),
+            "memory_mib: `18446744073709551615` MiB; 1 to 1099511627776 are allowed"
+        );
+        let long = refusal(|s| s.name = "n".repeat(1000));
+        assert!(long.starts_with("name: `nnnn") && long.contains("1000 bytes; at most 256"), "{long}");
+        assert!(long.len() < 200, "the value is shortened: {long}");
+    }
+
+    #[test]
+    fn nul_bytes_are_refused_wherever_they_could_reach_a_process() {
+        let command = |s: &mut v1::DriverSpec| s.command.take().unwrap_or_default();
+        let program = refusal(|s| s.command = Some(v1::CommandLine { program: "a\0".into(), ..command(s) }));
+        assert!(program.starts_with("command.program: `a\\0` has a NUL byte"), "{program}");
+        let args = refusal(|s| {
+            s.command = Some(v1::CommandLine { args: vec!["x".into(), "\0".into()], ..command(s) });
+        });
+        assert!(args.starts_with("command.args[1]"), "{args}");
+        let env = refusal(|s| {
+            let env = [("K".to_owned(), "v\0".to_owned())].into();
+            s.command = Some(v1::CommandLine { env, ..command(s) });
+        });
+        assert!(env.starts_with("command.env.K"), "{env}");
+        let key = refusal(|s| {
+            let env = [("A=B".to_owned(), String::new())].into();
+            s.command = Some(v1::CommandLine { env, ..command(s) });
+        });
+        assert!(key.contains("`A=B` is no variable's name"), "{key}");
+    }
+
+    #[test]
+    fn a_description_of_more_than_a_mebibyte_is_refused() {
+        let big = refusal(|s| {
+            let args = vec!["x".repeat(SPEC_BYTES_MAX)];
+            s.command = Some(v1::CommandLine { program: "sh".into(), args, ..Default::default() });
+        });
+        assert!(big.starts_with("spec: is ") && big.contains("at most 1048576"), "{big}");
+    }
+
+    #[test]
+    fn exactly_one_payload_is_required() {
+        assert!(refusal(|s| s.command = None).contains("is missing"));
+        assert!(refusal(|s| s.spark = Some(v1::SparkSubmission::default())).contains("both set"));
+        assert!(
+            refusal(|s| s.command = Some(v1::CommandLine::default())).contains("command.program: is empty")
+        );
+    }
+
+    #[test]
+    fn ids_are_printable_and_cannot_be_taken_for_ours() {
+        assert_eq!(request_id("request_id", "nightly-2026.11.29:1"), Ok(()));
+        for bad in ["", "a b", "a/b", "a\n", "ä", "driver-20261129143200-0001", "app-20261129143200-1"] {
+            assert!(request_id("request_id", bad).is_err(), "{bad:?} must be refused");
+        }
+        assert_eq!(request_id("request_id", "driver-nightly-1"), Ok(()));
+        assert!(id("id", &"i".repeat(257)).is_err());
+    }
+
+    #[test]
+    fn resources_are_listed_once_and_positive() {
+        let gpu = |amount| v1::ResourceAmount { name: "gpu".into(), amount };
+        assert!(refusal(|s| s.resources = vec![gpu(0)]).starts_with("resources.gpu: `0` units"));
+        assert!(refusal(|s| s.resources = vec![gpu(1), gpu(1)]).contains("listed twice"));
+    }
+
+    #[test]
+    fn a_message_is_cut_at_a_character() {
+        let text = cut_message("ä".repeat(MESSAGE_TEXT_BYTES_MAX));
+        assert_eq!(text.len(), MESSAGE_TEXT_BYTES_MAX);
+        assert_eq!(cut_message("short".into()), "short");
+    }
+}
