@@ -1,1 +1,8 @@
-//! placeholder
+//! The Interrex master: the leader's loop, sessions, and its gRPC, REST and admin edges.
+//!
+//! * `records`: entities of `interrex-core` as stored records, and back.
+//! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
+//! * `edge`: gRPC, REST and admin servers; they hold no decisions.
+//! * `app`: the composition root.
+
+pub mod runtime;

@@ -1,0 +1,336 @@
+//! What the edges hold of the master: a cheap clone through which they submit, read and watch.
+//!
+//! No decision is made here. A handle outlives every leadership of its master: on a standby each request is
+//! answered `NotLeader` with the leader's address, at once.
+
+use std::{sync::Arc, time::Duration};
+
+use interrex_core::{
+    command::Command,
+    ids::{AppId, Epoch},
+    transition::Reply,
+};
+use interrex_persistence::{
+    backend::BackendAdmin,
+    election::{LeaderView, MasterInfo},
+};
+use tokio::{
+    sync::{mpsc::error::TrySendError, oneshot, watch},
+    time::{Instant, timeout_at},
+};
+
+use crate::runtime::{
+    clock::MonotonicClock,
+    error::RequestError,
+    port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
+    pulse::Pulse,
+    view::ClusterView,
+};
+
+/// What this master is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Follows another leader, or is stopping.
+    #[default]
+    Standby,
+    /// Wants to lead.
+    Campaigning,
+    /// Elected; reads what is stored.
+    Recovering,
+    /// Serves.
+    Leading,
+}
+
+/// What this master knows about itself and the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MasterStatus {
+    /// Itself.
+    pub me: MasterInfo,
+    /// What it is doing.
+    pub role: Role,
+    /// The epoch that it leads in, or the newest that it has heard of.
+    pub epoch: Epoch,
+    /// The leader, if one is known; itself while it leads.
+    pub leader: Option<MasterInfo>,
+    /// All masters that are known, itself included, ordered by id.
+    pub masters: Vec<MasterInfo>,
+    /// The cluster's id; empty on a master that does not lead.
+    pub cluster_id: String,
+    /// STANDBY, RECOVERING, COMPLETING_RECOVERY or ALIVE.
+    pub recovery: &'static str,
+}
+
+/// The master, as its edges see it. Cloning costs a reference count.
+#[derive(Debug, Clone)]
+pub struct MasterHandle {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of one master and its role task share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) me: MasterInfo,
+    pub(crate) admin: Arc<dyn BackendAdmin>,
+    pub(crate) leaders: watch::Receiver<LeaderView>,
+    pub(crate) role: watch::Sender<Role>,
+    pub(crate) port: watch::Sender<Option<LeaderPort>>,
+    pub(crate) view: watch::Sender<Arc<ClusterView>>,
+    pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) pulse: Pulse,
+    pub(crate) clock: MonotonicClock,
+}
+
+// === impl Role ===
+
+impl Role {
+    /// `leader`, `standby`, ... as command line and metrics show it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standby => "standby",
+            Self::Campaigning => "campaigning",
+            Self::Recovering => "recovering",
+            Self::Leading => "leader",
+        }
+    }
+}
+
+// === impl MasterHandle ===
+
+impl MasterHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Has the leader apply `command` and waits until its outcome is durable.
+    ///
+    /// # Errors
+    /// See [`RequestError`]; a [`Reply::Rejected`] comes back as [`RequestError::Rejected`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the answer, not the command.
+    pub async fn submit(
+        &self,
+        command: Command,
+        deadline: Duration,
+    ) -> Result<Reply, RequestError> {
+        let deadline = Instant::now() + deadline;
+        let (tx, rx) = oneshot::channel();
+        self.enqueue(command, deadline, Some(Waiter::Caller(tx)))?;
+        match timeout_at(deadline, rx).await {
+            Ok(Ok(outcome)) => outcome,
+            // The loop answers everybody when it ends in order; it can only have been torn down.
+            Ok(Err(_dropped)) => Err(RequestError::OutcomeUnknown),
+            Err(_elapsed) => Err(RequestError::DeadlineExceeded {
+                outcome_unknown: true,
+            }),
+        }
+    }
+
+    /// The committed state, proven to be the newest: nothing that anybody acknowledged before this call is
+    /// missing. Costs one confirmation by the quorum, shared by all reads that wait for it.
+    ///
+    /// # Errors
+    /// `NotLeader`, `Busy`, `DeadlineExceeded` or `ShuttingDown`; all may be retried.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn read(&self, deadline: Duration) -> Result<Arc<ClusterView>, RequestError> {
+        let port = self.port()?;
+        let deadline = Instant::now() + deadline;
+        let (tx, rx) = oneshot::channel();
+        port.reads.try_send(tx).map_err(|error| match error {
+            TrySendError::Full(_) => RequestError::Busy {
+                queue: "reads",
+                max: READS_MAX,
+            },
+            TrySendError::Closed(_) => self.not_leader(),
+        })?;
+        match timeout_at(deadline, rx).await {
+            Ok(Ok(confirmed)) => confirmed?,
+            Ok(Err(_dropped)) => return Err(self.not_leader()),
+            Err(_elapsed) => {
+                return Err(RequestError::DeadlineExceeded {
+                    outcome_unknown: false,
+                });
+            }
+        }
+        let view = self.view();
+        // A view of another leadership may lack what that one has not published yet.
+        if view.epoch() == port.epoch {
+            Ok(view)
+        } else {
+            Err(self.not_leader())
+        }
+    }
+
+    /// The newest published state: stale on a leader that has been deposed and does not know it yet, and
+    /// [empty](ClusterView::is_empty) on a standby.
+    #[must_use]
+    pub fn view(&self) -> Arc<ClusterView> {
+        Arc::clone(&self.shared.view.borrow())
+    }
+
+    /// Every published state, though perhaps not each of them. An empty one means that this master has stopped
+    /// leading: answer `NotLeader`.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Arc<ClusterView>> {
+        self.shared.view.subscribe()
+    }
+
+    /// What this master knows about itself and the others.
+    #[must_use]
+    pub fn status(&self) -> MasterStatus {
+        let role = *self.shared.role.borrow();
+        let leaders = self.shared.leaders.borrow().clone();
+        let port = self.shared.port.borrow().clone();
+        let view = self.view();
+        let me = self.shared.me.clone();
+        let known = Epoch(leaders.epoch.0);
+        let (epoch, leader) = match port {
+            Some(port) => (port.epoch, Some(me.clone())),
+            // A leader that has not opened its epoch, or has just lost it, is no leader to anybody.
+            None => (known, leaders.leader.filter(|leader| leader.id != me.id)),
+        };
+        let mut masters = leaders.masters;
+        if !masters.iter().any(|master| master.id == me.id) {
+            masters.push(me.clone());
+            masters.sort();
+        }
+        let recovery = if view.is_empty() {
+            "STANDBY"
+        } else {
+            view.recovery().name()
+        };
+        let cluster_id = view.cluster_id().to_owned();
+        MasterStatus {
+            me,
+            role,
+            epoch,
+            leader,
+            masters,
+            cluster_id,
+            recovery,
+        }
+    }
+
+    /// Membership and health of the backend.
+    #[must_use]
+    pub fn admin(&self) -> Arc<dyn BackendAdmin> {
+        Arc::clone(&self.shared.admin)
+    }
+
+    /// How long ago the master's loop last turned; `/livez` fails when this is many seconds.
+    #[must_use]
+    pub fn since_last_turn(&self) -> Duration {
+        self.shared.pulse.since_last()
+    }
+
+    /// Changes whenever this master starts or stops serving as the leader.
+    #[must_use]
+    pub fn watch_role(&self) -> watch::Receiver<Role> {
+        self.shared.role.subscribe()
+    }
+
+    /// The error for a request that only the leader can answer.
+    #[must_use]
+    pub fn not_leader(&self) -> RequestError {
+        if *self.shared.stopping.borrow() {
+            return RequestError::ShuttingDown;
+        }
+        let status = self.status();
+        let leader = status.leader.filter(|leader| leader.id != status.me.id);
+        RequestError::NotLeader {
+            leader,
+            epoch: status.epoch,
+        }
+    }
+
+    /// Like [`submit`](Self::submit), but the outcome goes to a session, or to nobody.
+    ///
+    /// # Errors
+    /// Only what is known at once: `NotLeader`, `Busy`, `ShuttingDown`; then the waiter is not called.
+    pub(crate) fn enqueue(
+        &self,
+        command: Command,
+        deadline: Instant,
+        waiter: Option<Waiter>,
+    ) -> Result<(), RequestError> {
+        let port = self.port()?;
+        port.mailbox
+            .try_send(Input::Submit {
+                command,
+                deadline,
+                waiter,
+            })
+            .map_err(|error| self.refused(&error))
+    }
+
+    /// The same, for a session: `answer` is called within the leader's loop and must not block.
+    ///
+    /// # Errors
+    /// As for [`enqueue`](Self::enqueue).
+    pub(crate) fn enqueue_for_session(
+        &self,
+        command: Command,
+        deadline: Duration,
+        answer: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Result<(), RequestError> {
+        let waiter = Waiter::Session(Box::new(answer));
+        self.enqueue(command, Instant::now() + deadline, Some(waiter))
+    }
+
+    /// Tells the loop that an application's session came or went. Waits for room, since a lost "went" would
+    /// keep a dead application for ever; ends when the leadership does.
+    pub(crate) async fn tell_app(&self, app: AppId, attached: bool) {
+        let Ok(port) = self.port() else { return };
+        let input = if attached {
+            Input::AppAttached(app)
+        } else {
+            Input::AppDetached(app)
+        };
+        if port.mailbox.send(input).await.is_err() {
+            tracing::debug!(epoch = port.epoch.0, "leadership ended meanwhile");
+        }
+    }
+
+    /// Has the leader prove its leadership to the store; it steps down if it cannot. Returns at once.
+    pub(crate) fn verify(&self) {
+        if let Ok(port) = self.port() {
+            let (tx, _rx) = oneshot::channel();
+            if port.reads.try_send(tx).is_err() {
+                tracing::debug!(epoch = port.epoch.0, "verification is under way already");
+            }
+        }
+    }
+
+    /// The current leadership of this master.
+    ///
+    /// # Errors
+    /// `NotLeader` or `ShuttingDown`.
+    pub(crate) fn port(&self) -> Result<LeaderPort, RequestError> {
+        self.shared
+            .port
+            .borrow()
+            .clone()
+            .ok_or_else(|| self.not_leader())
+    }
+
+    pub(crate) fn clock(&self) -> &MonotonicClock {
+        &self.shared.clock
+    }
+
+    fn refused(&self, error: &TrySendError<Input>) -> RequestError {
+        match error {
+            TrySendError::Full(_) => {
+                metrics::counter!("interrex_requests_refused_total", "queue" => "mailbox")
+                    .increment(1);
+                RequestError::Busy {
+                    queue: "the leader's mailbox",
+                    max: MAILBOX_MAX,
+                }
+            }
+            TrySendError::Closed(_) => self.not_leader(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The master's loop: who owns what, and which channel connects them.
+//!
+//! ```text
+//!  edges ── MasterHandle ──▶ mailbox (bounded) ──▶ leader_loop ── owns LeaderMachine, ClusterView
+//!    │                                               │  ├─ commit task ──▶ PersistenceEngine
+//!    ├── read() ──▶ reads (bounded) ──▶ read_gate ───┼──┴─ confirm ─────▶ PersistenceEngine
+//!    └── view() ◀── watch ◀── publish ───────────────┤
+//!  sessions ◀── peers (one bounded queue each) ◀── dispatcher ◀── effects
+//!  sessions ──▶ heartbeats (a table, never a queue) ──▶ each tick
+//! ```
+//!
+//! `role` owns the life: campaign, recover, lead, step down, campaign again. It never exits before shutdown.
+
+pub mod error;
+pub mod handle;
+pub mod heartbeats;
+pub mod port;
+pub mod view;
+
+pub(crate) mod clock;
+pub(crate) mod pulse;

@@ -1,0 +1,104 @@
+use super::*;
+use interrex_core::{
+    ids::{Attempt, QueuePosition},
+    resources::Addresses,
+    spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+};
+
+fn worker(id: &str, state: WorkerState) -> Mutation {
+    Mutation::PutWorker(Arc::new(Worker {
+        id: WorkerId::new(id),
+        spec: Arc::new(WorkerSpec {
+            cores: Cores(4),
+            memory: MemoryMib(1024),
+            ..WorkerSpec::default()
+        }),
+        state,
+        registered_at: Timestamp(1),
+    }))
+}
+
+fn driver(id: &str, state: DriverState, on: Option<&str>) -> Mutation {
+    Mutation::PutDriver(Arc::new(Driver {
+        id: DriverId::new(id),
+        submission: RequestId::new(format!("sub-{id}")),
+        spec: Arc::new(DriverSpec {
+            name: "n".into(),
+            user: "u".into(),
+            payload: DriverPayload::Command(CommandLine::default()),
+            cores: Cores(2),
+            memory: MemoryMib(100),
+            resources: BTreeMap::new(),
+            supervise: false,
+        }),
+        state,
+        attempt: Attempt(1),
+        worker: on.map(WorkerId::new),
+        resources: Addresses::new(),
+        queue: QueuePosition(1),
+        submitted_at: Timestamp(1),
+        started_at: None,
+        finished_at: None,
+        exit: None,
+        message: String::new(),
+        kill_requested: false,
+        failures: 0,
+        not_before: None,
+    }))
+}
+
+#[test]
+fn counts_and_loads_follow_each_change() {
+    let mut view = ClusterView::new(Epoch(3), Arc::default());
+    view.apply(&[
+        worker("w1", WorkerState::Alive),
+        worker("w2", WorkerState::Alive),
+        driver("d1", DriverState::Submitted, None),
+        driver("d1", DriverState::Launching, Some("w1")),
+        driver("d1", DriverState::Running, Some("w1")),
+    ]);
+    assert_eq!(view.counts().cores_offered, 8);
+    assert_eq!(view.counts().cores_used, 2);
+    assert_eq!(view.load(&WorkerId::new("w1")).cores, Cores(2));
+    assert_eq!(view.counts().drivers.get(&DriverState::Running), Some(&1));
+    assert_eq!(view.counts().drivers.get(&DriverState::Submitted), Some(&0));
+
+    view.apply(&[
+        driver("d1", DriverState::Launching, Some("w2")),
+        worker("w1", WorkerState::Dead),
+    ]);
+    assert!(view.load(&WorkerId::new("w1")).is_idle());
+    assert_eq!(view.load(&WorkerId::new("w2")).cores, Cores(2));
+    assert_eq!(view.counts().cores_offered, 4);
+
+    view.apply(&[driver("d1", DriverState::Finished, Some("w2"))]);
+    assert!(view.load(&WorkerId::new("w2")).is_idle());
+    assert_eq!(view.counts().cores_used, 0);
+    view.apply(&[Mutation::DeleteDriver(DriverId::new("d1"))]);
+    assert_eq!(view.counts().drivers.get(&DriverState::Finished), Some(&0));
+}
+
+#[test]
+fn a_clone_keeps_what_it_showed() {
+    let mut view = ClusterView::new(Epoch(3), Arc::default());
+    view.apply(&[driver("d1", DriverState::Submitted, None)]);
+    let before = view.clone();
+    view.apply(&[Mutation::DeleteDriver(DriverId::new("d1"))]);
+    assert!(before.driver(&DriverId::new("d1")).is_some());
+    assert!(view.driver(&DriverId::new("d1")).is_none());
+}
+
+#[test]
+fn pages_continue_after_an_id() {
+    let mut view = ClusterView::new(Epoch(3), Arc::default());
+    view.apply(&[
+        driver("d1", DriverState::Submitted, None),
+        driver("d2", DriverState::Submitted, None),
+        driver("d3", DriverState::Submitted, None),
+    ]);
+    let page = view
+        .drivers_after(Some(&DriverId::new("d1")))
+        .map(|d| d.id.to_string());
+    assert_eq!(page.collect::<Vec<_>>(), vec!["d2", "d3"]);
+    assert_eq!(view.drivers_after(None).count(), 3);
+}
