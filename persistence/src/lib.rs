@@ -8,9 +8,14 @@
 //! There are no reads by key, scans, locks or watches here: what a backend needs for those stays inside it.
 
 pub mod backend;
+mod data_dir;
 pub mod election;
 pub mod engine;
 pub mod epoch;
 pub mod error;
+pub mod memory;
+pub mod metrics;
+pub mod options;
 pub mod record;
 pub mod record_store;
+pub mod sled;
