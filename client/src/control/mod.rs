@@ -1,1 +1,13 @@
-//! placeholder
+//! Submissions and questions to the cluster: calls that find the leader, have deadlines, and are retried where
+//! that is safe.
+
+mod book;
+mod call;
+mod client;
+mod error;
+mod options;
+mod verdict;
+
+pub use client::{ControlClient, Listing};
+pub use error::{ClientError, Tried};
+pub use options::{ClientOptions, OptionsError};

@@ -23,6 +23,7 @@ pub use options::{
     STREAM_QUEUE_LEN, SessionError, SessionOptions, SessionTimings,
 };
 pub use pump::Session;
+pub(crate) use stream::describe;
 
 #[cfg(test)]
 mod machine_test;

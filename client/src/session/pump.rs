@@ -271,13 +271,12 @@ impl Owner {
     /// False when the stream's queue is full. A stream whose task has ended takes everything: its end is on the
     /// way to the machine.
     fn write(&self, stream: StreamId, frame: PeerFrame) -> bool {
-        match self
-            .streams
-            .get(&stream)
-            .map(|link| link.outbound.try_send(frame))
-        {
-            Some(Err(TrySendError::Full(_))) => false,
-            Some(Ok(()) | Err(TrySendError::Closed(_))) | None => true,
+        let Some(link) = self.streams.get(&stream) else {
+            return true;
+        };
+        match link.outbound.try_send(frame) {
+            Err(TrySendError::Full(_)) => false,
+            Ok(()) | Err(TrySendError::Closed(_)) => true,
         }
     }
 

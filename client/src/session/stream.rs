@@ -22,6 +22,7 @@ use super::event::StreamId;
 
 /// What a stream's task tells the owner.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are frames")]
 pub(super) enum StreamEvent {
     Opened,
     Frame(MasterFrame),

@@ -1,0 +1,343 @@
+//! The calls a client can make. Mutations take the caller's request id: keep it, and repeat with it.
+
+use std::{sync::Arc, time::Duration};
+
+use interrex_proto::{
+    limits,
+    v1::{
+        AddMasterRequest, AddMasterResponse, ApplicationStatus, ClearCompletedRequest,
+        ClearCompletedResponse, ClusterRequest, ClusterResponse, DriverSpec, DriverStatus,
+        KillAllRequest, KillAllResponse, KillRequest, KillResponse, ListKind, ListRequest,
+        ListResponse, RemoveMasterRequest, RemoveMasterResponse, StatusRequest, StatusResponse,
+        SubmitRequest, SubmitResponse, TransferLeaderRequest, TransferLeaderResponse, WaitRequest,
+        WorkerStatus, control_client::ControlClient as GrpcClient,
+    },
+};
+use tokio::time::Instant;
+use tonic::{Request, transport::Channel};
+
+use super::{
+    call::{Caller, Policy},
+    error::ClientError,
+    options::{ClientOptions, OptionsError},
+};
+
+/// Longest server-side wait asked for in one `Wait` call: short enough that a silent leader is noticed.
+const WAIT_SLICE: Duration = Duration::from_secs(15);
+/// How long a server-side wait is left alone before other masters are asked who leads now.
+const WAIT_HEDGE: Duration = Duration::from_secs(2);
+/// Pause after a server-side wait that came back early, in case a master answers without waiting.
+const WAIT_PAUSE: Duration = Duration::from_millis(100);
+/// Most entries gathered by [`ControlClient::list`].
+const LIST_ENTRIES_MAX: usize = 1_000_000;
+/// How long the leader itself is asked for the cluster's picture, when another master has answered.
+const LEADER_PICTURE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Talks to the cluster. Clones share connections and what is known of the masters.
+#[derive(Debug, Clone)]
+pub struct ControlClient {
+    caller: Arc<Caller>,
+}
+
+/// All pages of a list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// Drivers, where drivers were asked for.
+    pub drivers: Vec<DriverStatus>,
+    /// Applications, where applications were asked for.
+    pub applications: Vec<ApplicationStatus>,
+    /// Workers, where workers were asked for.
+    pub workers: Vec<WorkerStatus>,
+    /// There are more than one list may gather (a million).
+    pub truncated: bool,
+}
+
+// === impl ControlClient ===
+
+/// # Cancel safety
+/// A mutation dropped before it returns may have had its effect; repeat it with the same request id.
+impl ControlClient {
+    /// A client; nothing is dialled before the first call.
+    ///
+    /// # Errors
+    /// [`OptionsError`] when the options are bad.
+    pub fn new(options: ClientOptions) -> Result<Self, OptionsError> {
+        Ok(Self {
+            caller: Arc::new(Caller::new(options)?),
+        })
+    }
+
+    /// Submits a driver under `request_id`, which is also its submission id. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `Conflict` when the id was used for another driver.
+    pub async fn submit(
+        &self,
+        request_id: &str,
+        spec: DriverSpec,
+    ) -> Result<SubmitResponse, ClientError> {
+        let request = SubmitRequest {
+            request_id: request_id.to_owned(),
+            spec: Some(spec),
+        };
+        let submit = |mut c: GrpcClient<Channel>, r| async move { c.submit(r).await };
+        self.caller.call(request, self.mutation(), submit).await
+    }
+
+    /// Ends a driver (by id or submission id) or an application. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NotFound` when there is nothing under `id`.
+    pub async fn kill(&self, request_id: &str, id: &str) -> Result<KillResponse, ClientError> {
+        let request = KillRequest {
+            request_id: request_id.to_owned(),
+            id: id.to_owned(),
+        };
+        let kill = |mut c: GrpcClient<Channel>, r| async move { c.kill(r).await };
+        self.caller.call(request, self.mutation(), kill).await
+    }
+
+    /// Ends all drivers. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn kill_all(&self, request_id: &str) -> Result<KillAllResponse, ClientError> {
+        let request = KillAllRequest {
+            request_id: request_id.to_owned(),
+        };
+        let kill_all = |mut c: GrpcClient<Channel>, r| async move { c.kill_all(r).await };
+        self.caller.call(request, self.mutation(), kill_all).await
+    }
+
+    /// Forgets drivers and applications that are over. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn clear_completed(
+        &self,
+        request_id: &str,
+    ) -> Result<ClearCompletedResponse, ClientError> {
+        let request = ClearCompletedRequest {
+            request_id: request_id.to_owned(),
+        };
+        let clear = |mut c: GrpcClient<Channel>, r| async move { c.clear_completed(r).await };
+        self.caller.call(request, self.mutation(), clear).await
+    }
+
+    /// The status of a driver or application; with `stale_ok` any master may answer from memory.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NotFound` when there is nothing under `id`.
+    pub async fn status(&self, id: &str, stale_ok: bool) -> Result<StatusResponse, ClientError> {
+        let request = StatusRequest {
+            id: id.to_owned(),
+            stale_ok,
+        };
+        let status = |mut c: GrpcClient<Channel>, r| async move { c.get_status(r).await };
+        self.caller.call(request, self.read(stale_ok), status).await
+    }
+
+    /// Waits until a driver or application is over, through failovers, for at most `deadline`. While no master can
+    /// be asked it goes on for `outage_max`.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `Timeout` when `deadline` has passed.
+    pub async fn wait(
+        &self,
+        id: &str,
+        deadline: Option<Duration>,
+    ) -> Result<StatusResponse, ClientError> {
+        let began = Instant::now();
+        let mut last_answer = began;
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_sub(began.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(ClientError::Timeout {
+                    waited: began.elapsed(),
+                    outcome_unknown: false,
+                });
+            }
+            let asked = Instant::now();
+            match self.wait_once(id, left).await {
+                Ok(status) if status.over => return Ok(status),
+                Ok(_) => {
+                    last_answer = Instant::now();
+                    if asked.elapsed() < WAIT_PAUSE {
+                        tokio::time::sleep(WAIT_PAUSE).await;
+                    }
+                }
+                Err(error)
+                    if error.retryable()
+                        && last_answer.elapsed() < self.caller.options().outage_max =>
+                {
+                    tracing::debug!(%error, "still waiting for a leader");
+                    tokio::time::sleep(self.caller.options().backoff_max).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn wait_once(
+        &self,
+        id: &str,
+        left: Option<Duration>,
+    ) -> Result<StatusResponse, ClientError> {
+        let slice = left
+            .unwrap_or(WAIT_SLICE)
+            .min(WAIT_SLICE)
+            .min(limits::WAIT_MAX);
+        let timeout_ms = u64::try_from(slice.as_millis()).unwrap_or(u64::MAX).max(1);
+        let request = WaitRequest {
+            id: id.to_owned(),
+            timeout_ms,
+        };
+        let mut policy = self.read(false);
+        policy.hedge = WAIT_HEDGE;
+        policy.attempt += slice;
+        policy.total = left.unwrap_or(policy.total).min(policy.total) + slice;
+        let wait = |mut c: GrpcClient<Channel>, r| async move { c.wait(r).await };
+        self.caller.call(request, policy, wait).await
+    }
+
+    /// One page of a list, as the request asks for it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn list_page(&self, request: ListRequest) -> Result<ListResponse, ClientError> {
+        let policy = self.read(request.stale_ok);
+        let list = |mut c: GrpcClient<Channel>, r| async move { c.list(r).await };
+        self.caller.call(request, policy, list).await
+    }
+
+    /// Every driver, application or worker, in `state` only where one is given. Pages are read one after the
+    /// other: what changes meanwhile may be seen in either state.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn list(&self, kind: ListKind, state: Option<&str>) -> Result<Listing, ClientError> {
+        let mut all = Listing::default();
+        let mut page_token = String::new();
+        loop {
+            let page = self
+                .list_page(ListRequest {
+                    kind: kind.into(),
+                    page_size: limits::PAGE_SIZE_MAX,
+                    page_token: page_token.clone(),
+                    state: state.unwrap_or_default().to_owned(),
+                    stale_ok: false,
+                })
+                .await?;
+            all.drivers.extend(page.drivers);
+            all.applications.extend(page.applications);
+            all.workers.extend(page.workers);
+            // A token that does not move on would never end.
+            if page.next_page_token.is_empty() || page.next_page_token == page_token {
+                return Ok(all);
+            }
+            if all.drivers.len() + all.applications.len() + all.workers.len() >= LIST_ENTRIES_MAX {
+                all.truncated = true;
+                return Ok(all);
+            }
+            page_token = page.next_page_token;
+        }
+    }
+
+    /// The cluster as the leader sees it, or as any master that answers sees it: works without a leader.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NoLeader` when no master at all could be asked.
+    pub async fn cluster(&self) -> Result<ClusterResponse, ClientError> {
+        let ask = |mut c: GrpcClient<Channel>, r| async move { c.get_cluster(r).await };
+        let picture = self
+            .caller
+            .call(ClusterRequest {}, self.read(true), ask)
+            .await?;
+        if picture.leader.is_empty() || picture.leader == picture.answered_by {
+            return Ok(picture);
+        }
+        let Some(leader) = picture
+            .masters
+            .iter()
+            .find(|master| master.id == picture.leader)
+        else {
+            return Ok(picture);
+        };
+        let rpc = leader.rpc.clone();
+        let (_, better) = self
+            .caller
+            .attempt(rpc, ClusterRequest {}, LEADER_PICTURE_TIMEOUT, &ask)
+            .await;
+        Ok(better.unwrap_or(picture))
+    }
+
+    /// Hands the leadership to master `to`, or to the most up-to-date standby. Not repeated after a lost answer.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn transfer_leader(
+        &self,
+        to: Option<&str>,
+    ) -> Result<TransferLeaderResponse, ClientError> {
+        let request = TransferLeaderRequest {
+            to: to.unwrap_or_default().to_owned(),
+        };
+        let transfer =
+            |mut c: GrpcClient<Channel>, r: Request<_>| async move { c.transfer_leader(r).await };
+        self.caller.call(request, self.once(), transfer).await
+    }
+
+    /// Adds a master. Not repeated after a lost answer.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn add_master(&self, id: &str, rpc: &str) -> Result<AddMasterResponse, ClientError> {
+        let request = AddMasterRequest {
+            id: id.to_owned(),
+            rpc: rpc.to_owned(),
+        };
+        let add = |mut c: GrpcClient<Channel>, r| async move { c.add_master(r).await };
+        self.caller.call(request, self.once(), add).await
+    }
+
+    /// Removes a master. Not repeated after a lost answer.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn remove_master(&self, id: &str) -> Result<RemoveMasterResponse, ClientError> {
+        let request = RemoveMasterRequest { id: id.to_owned() };
+        let remove = |mut c: GrpcClient<Channel>, r| async move { c.remove_master(r).await };
+        self.caller.call(request, self.once(), remove).await
+    }
+
+    /// A read; `any_master`: not the leader only.
+    fn read(&self, any_master: bool) -> Policy {
+        Policy {
+            repeatable: true,
+            mutates: false,
+            any_master,
+            ..self.once()
+        }
+    }
+
+    /// A mutation with a request id.
+    fn mutation(&self) -> Policy {
+        Policy {
+            repeatable: true,
+            ..self.once()
+        }
+    }
+
+    /// A mutation without a request id.
+    fn once(&self) -> Policy {
+        let options = self.caller.options();
+        Policy {
+            repeatable: false,
+            mutates: true,
+            any_master: false,
+            hedge: options.hedge_after,
+            attempt: options.call_timeout,
+            total: options.total_deadline,
+        }
+    }
+}
