@@ -16,6 +16,7 @@ pub mod error;
 pub mod memory;
 pub mod metrics;
 pub mod options;
+pub mod raft;
 pub mod record;
 pub mod record_store;
 pub mod sled;

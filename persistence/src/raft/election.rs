@@ -1,0 +1,196 @@
+//! Campaigning: waiting until openraft has made this master the leader, and proving it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use openraft::{Instant as _, ReadPolicy, ServerState, async_runtime::WatchReceiver};
+use tokio::sync::watch;
+
+use super::{
+    leadership::{Sight, look},
+    node::{Member, Node, members_of},
+    types::{LogEntry, leader_of},
+};
+use crate::{
+    election::{LeaderElection, LeaderView, Leadership, MasterInfo},
+    epoch::Epoch,
+    error::ElectionError,
+};
+
+/// A barrier that failed is tried again after this long.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// The election among the masters of one Raft cluster.
+#[derive(Debug)]
+pub(super) struct RaftElection {
+    node: Arc<Node>,
+}
+
+// === impl RaftElection ===
+
+impl RaftElection {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    /// Waits until openraft says that this node leads; the term.
+    async fn won(&self) -> Result<u64, ElectionError> {
+        let mut metrics = self.node.raft().server_metrics();
+        loop {
+            if metrics.borrow_watched().state == ServerState::Leader
+                && let Some(term) = self.node.leading_term()
+            {
+                return Ok(term);
+            }
+            tokio::select! {
+                biased;
+                () = self.node.closing.cancelled() => return Err(ElectionError::Closed),
+                changed = metrics.changed() => {
+                    if changed.is_err() {
+                        // Raft has stopped; only closing ends this campaign.
+                        self.node.closing.cancelled().await;
+                        return Err(ElectionError::Closed);
+                    }
+                }
+                // The two kinds of metrics are not published in one step.
+                () = tokio::time::sleep(self.node.options.timing.heartbeat) => {}
+            }
+        }
+    }
+
+    /// Proves that this node leads in `term`, and has applied everything that was committed before.
+    async fn barrier(&self, term: u64) -> Result<(), String> {
+        let node = &self.node;
+        if node.applied().cluster_id().is_empty() {
+            // The first leader names the cluster; of two the first one in the log counts.
+            let cluster_id = format!("{:032x}", rand::random::<u128>());
+            let (responder, answer) = openraft::impls::ProgressResponder::complete_only();
+            node.raft()
+                .write(LogEntry::Form { cluster_id })
+                .with_leader(leader_of(Epoch(term)))
+                .responder(responder)
+                .await
+                .map_err(|error| error.to_string())?;
+            answer
+                .await
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
+        }
+        node.raft()
+            .ensure_linearizable(ReadPolicy::ReadIndex)
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+}
+
+#[async_trait]
+impl LeaderElection for RaftElection {
+    async fn campaign(&self, me: &MasterInfo) -> Result<Leadership, ElectionError> {
+        self.node.set_me(me);
+        loop {
+            let term = self.won().await?;
+            let deadline = self.node.options.timing.commit_deadline;
+            let proved = tokio::select! {
+                biased;
+                () = self.node.closing.cancelled() => return Err(ElectionError::Closed),
+                proved = tokio::time::timeout(deadline, self.barrier(term)) => proved,
+            };
+            match proved {
+                Ok(Ok(())) => {
+                    let leadership = self.node.guard.hold(term);
+                    // It may have been lost between the proof and the handing out.
+                    look(&self.node);
+                    if !leadership.lost.is_cancelled() {
+                        tracing::info!(master = self.node.options.id, epoch = term, "leading");
+                        return Ok(leadership);
+                    }
+                }
+                Ok(Err(error)) => tracing::debug!(epoch = term, error, "leadership not proved"),
+                Err(_) => {
+                    tracing::debug!(epoch = term, "leadership not proved within {deadline:?}")
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn resign(&self) {
+        self.node.guard.end();
+        let Some(term) = self.node.leading_term() else {
+            return;
+        };
+        let Some(heir) = heir(&self.node) else {
+            tracing::info!(epoch = term, "no other master can take over");
+            return;
+        };
+        if let Err(error) = hand_over(&self.node, term, &heir).await {
+            tracing::warn!(epoch = term, error, "leadership not handed over");
+        }
+    }
+
+    fn observe(&self) -> watch::Receiver<LeaderView> {
+        self.node.view.subscribe()
+    }
+}
+
+/// The voter that has the most of the log and has answered lately.
+pub(super) fn heir(node: &Node) -> Option<Member> {
+    let metrics = node.metrics();
+    let lease = node.options.timing.election_timeout_max;
+    members_of(&metrics)
+        .into_iter()
+        .filter(|member| member.voter && member.node != node.number())
+        .filter(|member| answered_lately(&metrics, member.node, lease))
+        .max_by_key(|member| {
+            let replication = metrics.replication.as_ref();
+            replication.and_then(|matched| matched.get(&member.node).copied().flatten())
+        })
+}
+
+/// Whether a member has acknowledged this leader within `lease`.
+pub(super) fn answered_lately(
+    metrics: &openraft::RaftMetrics<super::types::Types>,
+    node: u64,
+    lease: Duration,
+) -> bool {
+    let acked = metrics
+        .heartbeat
+        .as_ref()
+        .and_then(|acked| acked.get(&node).copied().flatten());
+    acked.is_some_and(|acked| acked.elapsed() <= lease)
+}
+
+/// Hands the leadership of `term` to `heir`, and waits until it leads.
+pub(super) async fn hand_over(node: &Node, term: u64, heir: &Member) -> Result<(), String> {
+    let name = &heir.info.id;
+    node.raft()
+        .trigger()
+        .transfer_leader(heir.node)
+        .await
+        .map_err(|error| error.to_string())?;
+    let mut changes = node.raft().server_metrics();
+    let taken = async {
+        loop {
+            let metrics = node.metrics();
+            let sight = Sight::of(&metrics);
+            if sight.term > term && metrics.current_leader.is_some() {
+                return metrics.current_leader == Some(heir.node);
+            }
+            if changes.changed().await.is_err() {
+                return false;
+            }
+        }
+    };
+    match tokio::time::timeout(node.options.timing.transfer_deadline, taken).await {
+        Ok(true) => {
+            tracing::info!(epoch = term, to = name, "leadership handed over");
+            Ok(())
+        }
+        Ok(false) => Err(format!("another master than {name} leads now")),
+        Err(_) => Err(format!(
+            "{name} has not taken over within {:?}",
+            node.options.timing.transfer_deadline
+        )),
+    }
+}

@@ -1,0 +1,195 @@
+//! Commits as proposals, and what their failures mean.
+//!
+//! The only question that matters about a failure is whether the batch may be in the log: before openraft has taken
+//! the proposal it surely is not, afterwards it may be. A proposal carries the term it was made for, so a batch of one
+//! leadership never enters the log under another.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use openraft::{
+    ReadPolicy,
+    errors::{ClientWriteError, LinearizableReadError, RaftError},
+    impls::ProgressResponder,
+};
+
+use super::{
+    metrics,
+    node::Node,
+    types::{ApplyOutcome, LogEntry, Types, leader_of},
+};
+use crate::{
+    engine::PersistenceEngine,
+    epoch::{CommitSeq, Epoch},
+    error::{CommitError, Source},
+    metrics::timed,
+    options::EngineKind,
+    record::{CommitBatch, Recovered},
+};
+
+/// Records in one Raft cluster.
+#[derive(Debug)]
+pub(super) struct RaftEngine {
+    node: Arc<Node>,
+}
+
+// === impl RaftEngine ===
+
+impl RaftEngine {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    /// Proposes `entry` in the term of `epoch` and waits until it is applied here.
+    async fn propose(&self, epoch: Epoch, entry: LogEntry) -> Result<ApplyOutcome, CommitError> {
+        let deadline = self.node.options.timing.commit_deadline;
+        self.check_term(epoch)?;
+        let (responder, answer) = ProgressResponder::complete_only();
+        let proposal = self
+            .node
+            .raft()
+            .write(entry)
+            .with_leader(leader_of(epoch))
+            .responder(responder);
+        let began = Instant::now();
+        // A full queue means that openraft is busy; nothing has entered it when this gives up.
+        match tokio::time::timeout(deadline, proposal).await {
+            Ok(Ok(())) => {}
+            Ok(Err(fatal)) => return Err(rejected(fatal)),
+            Err(_) => {
+                return Err(rejected(format!(
+                    "raft is too busy to take it within {deadline:?}"
+                )));
+            }
+        }
+        let left = deadline.saturating_sub(began.elapsed());
+        match tokio::time::timeout(left, answer).await {
+            Ok(Ok(Ok(response))) => Ok(response.data),
+            Ok(Ok(Err(error))) => Err(self.refused(epoch, error)),
+            Ok(Err(_)) => Err(unknown("raft stopped before it answered")),
+            Err(_) => Err(unknown(format!(
+                "no quorum has stored it within {deadline:?}"
+            ))),
+        }
+    }
+
+    fn refused(&self, epoch: Epoch, error: ClientWriteError<Types>) -> CommitError {
+        match error {
+            // Refused before it was appended.
+            ClientWriteError::ForwardToLeader(forward) => match self.check_term(epoch) {
+                Ok(()) => rejected(forward),
+                Err(fenced) => fenced,
+            },
+            // Appended here; another leader may have it too.
+            error @ ClientWriteError::LogEntryDiscarded(_) => unknown(error),
+            // Only for changes of the membership and for preconditions, of which there are none here.
+            error @ (ClientWriteError::ChangeMembershipError(_)
+            | ClientWriteError::PreconditionFailed(_)) => unknown(error),
+        }
+    }
+
+    /// A term beyond `epoch` belongs to another leadership.
+    fn check_term(&self, epoch: Epoch) -> Result<(), CommitError> {
+        let current = Epoch(self.node.term());
+        if current > epoch {
+            Err(CommitError::Fenced { current })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn outcome(epoch: Epoch, outcome: ApplyOutcome) -> Result<Option<CommitSeq>, CommitError> {
+        match outcome {
+            ApplyOutcome::Stored(seq) => Ok(Some(seq)),
+            ApplyOutcome::Opened => Ok(None),
+            ApplyOutcome::Fenced(current) => Err(CommitError::Fenced { current }),
+            ApplyOutcome::NotOpened(open) => Err(rejected(format!(
+                "epoch {epoch} has not been opened (open is {open})"
+            ))),
+            ApplyOutcome::Nothing => Err(unknown("the entry was applied as another one")),
+        }
+    }
+
+    async fn read_index(&self, deadline: Duration) -> Result<(), CommitError> {
+        // openraft sends one round of heartbeats for all reads that wait.
+        let confirmed = self.node.raft().ensure_linearizable(ReadPolicy::ReadIndex);
+        match tokio::time::timeout(deadline, confirmed).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)))) => {
+                Err(rejected(forward))
+            }
+            Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(error)))) => {
+                Err(unknown(error))
+            }
+            Ok(Err(RaftError::Fatal(fatal))) => Err(unknown(fatal)),
+            Err(_) => Err(unknown(format!(
+                "no quorum has answered within {deadline:?}"
+            ))),
+        }
+    }
+}
+
+#[async_trait]
+impl PersistenceEngine for RaftEngine {
+    async fn open_epoch(&self, epoch: Epoch) -> Result<Recovered, CommitError> {
+        let outcome = self.propose(epoch, LogEntry::OpenEpoch(epoch)).await?;
+        Self::outcome(epoch, outcome)?;
+        // Applied here, so everything before it is too. An O(1) clone; the list is made from it on another thread.
+        let store = self.node.applied().image().store;
+        if store.opened() != epoch {
+            return Err(CommitError::Fenced {
+                current: store.opened(),
+            });
+        }
+        tokio::task::spawn_blocking(move || store.recovered())
+            .await
+            .map_err(unknown)
+    }
+
+    async fn commit(&self, batch: CommitBatch) -> Result<CommitSeq, CommitError> {
+        let began = Instant::now();
+        batch.check_limits().map_err(rejected)?;
+        let epoch = batch.epoch;
+        let proposal = self.propose(epoch, LogEntry::Batch(batch));
+        let outcome = timed(EngineKind::Raft, "commit", proposal).await?;
+        match Self::outcome(epoch, outcome)? {
+            Some(seq) => {
+                metrics::committed(began.elapsed());
+                Ok(seq)
+            }
+            None => Err(unknown("the batch was applied as another entry")),
+        }
+    }
+
+    async fn confirm(&self, epoch: Epoch) -> Result<(), CommitError> {
+        self.check_term(epoch)?;
+        let confirmed = self
+            .read_index(self.node.options.timing.commit_deadline)
+            .await;
+        // Whatever the answer: a later term is another leadership.
+        self.check_term(epoch)?;
+        match confirmed {
+            Ok(()) => {}
+            // The same term, but this node does not lead in it.
+            Err(CommitError::Rejected(_)) => return Err(CommitError::Fenced { current: epoch }),
+            Err(error) => return Err(error),
+        }
+        let opened = self.node.applied().image().store.opened();
+        if opened > epoch {
+            Err(CommitError::Fenced { current: opened })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn rejected(source: impl Into<Source>) -> CommitError {
+    CommitError::Rejected(source.into())
+}
+
+fn unknown(source: impl Into<Source>) -> CommitError {
+    CommitError::Indeterminate(source.into())
+}

@@ -1,0 +1,328 @@
+//! The pump that greets all other masters: forms the cluster when all agree, and keeps the picture of who is where.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use interrex_proto::v1::{HelloRequest, HelloResponse};
+
+use super::{
+    node::Node,
+    roster::{self, Local},
+    state_machine::blocking,
+    status::{Problem, Status},
+};
+use crate::election::MasterInfo;
+
+/// Between two rounds while there is no cluster, and afterwards.
+const FORMING_INTERVAL: Duration = Duration::from_millis(100);
+const FORMED_INTERVAL: Duration = Duration::from_secs(1);
+/// How long one greeting may take.
+const HELLO_DEADLINE: Duration = Duration::from_millis(500);
+/// An answer is good for forming a cluster for this long.
+const FRESH: Duration = Duration::from_secs(2);
+/// A refused caller is forgotten when it has not called again for this long.
+const CALLER_MEMORY: Duration = Duration::from_secs(4);
+/// Refused callers that are remembered; one more is refused all the same.
+const CALLERS_MAX: usize = 16;
+
+/// What the other masters have said.
+#[derive(Debug, Default)]
+pub(super) struct Greetings {
+    heard: Mutex<BTreeMap<String, Heard>>,
+    refused: Mutex<BTreeMap<(String, u64), Instant>>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    answer: Option<(Instant, HelloResponse)>,
+    /// Why the last greeting was not answered.
+    error: Option<String>,
+}
+
+// === impl Greetings ===
+
+impl Greetings {
+    /// What the master of this id says of itself, at `rpc`.
+    pub(super) fn info(&self, id: &str, rpc: String) -> MasterInfo {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = heard.get(id).and_then(|heard| heard.answer.as_ref());
+        let (rest, web) = said.map_or_else(Default::default, |(_, answer)| {
+            (answer.rest.clone(), answer.web.clone())
+        });
+        MasterInfo {
+            id: id.to_owned(),
+            rpc,
+            rest,
+            web,
+        }
+    }
+
+    /// Judges an incoming greeting; the answer is why it is refused.
+    pub(super) fn called(
+        &self,
+        status: &Status,
+        local: &Local,
+        caller: &HelloRequest,
+    ) -> Option<String> {
+        let text = roster::judge_call(local, caller)?;
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (caller.id.clone(), caller.node);
+        if refused.len() < CALLERS_MAX || refused.contains_key(&key) {
+            refused.insert(key, Instant::now());
+            status.set(caller_problem(local, &caller.id), text.clone());
+        }
+        Some(text)
+    }
+
+    /// Drops refusals of callers that have stopped calling.
+    fn forget_callers(&self, status: &Status) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<(String, u64)> = refused
+            .iter()
+            .filter(|(_, at)| at.elapsed() > CALLER_MEMORY)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            refused.remove(&key);
+            status.clear(Problem::Warning(caller_name(&key.0)));
+            status.clear(Problem::Peer(caller_name(&key.0)));
+        }
+    }
+
+    fn note(&self, id: &str, result: Result<HelloResponse, String>) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = heard.entry(id.to_owned()).or_default();
+        match result {
+            Ok(answer) => {
+                *entry = Heard {
+                    answer: Some((Instant::now(), answer)),
+                    error: None,
+                }
+            }
+            Err(error) => entry.error = Some(error),
+        }
+    }
+
+    fn fresh(&self) -> BTreeMap<String, HelloResponse> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = heard.iter().filter_map(|(id, heard)| match &heard.answer {
+            Some((at, answer)) if at.elapsed() < FRESH => Some((id.clone(), answer.clone())),
+            Some(_) | None => None,
+        });
+        fresh.collect()
+    }
+
+    /// The masters that do not answer, and why.
+    fn silent(&self) -> Vec<(String, String)> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard
+            .iter()
+            .filter_map(|(id, heard)| heard.error.clone().map(|error| (id.clone(), error)))
+            .collect()
+    }
+}
+
+/// Greets everybody, round after round, until the node is closed.
+pub(super) async fn greet(node: Arc<Node>) {
+    loop {
+        let round = async {
+            greet_once(&node).await;
+            let pause = if node.is_initialized() {
+                FORMED_INTERVAL
+            } else {
+                FORMING_INTERVAL
+            };
+            tokio::time::sleep(pause).await;
+        };
+        tokio::select! {
+            biased;
+            () = node.closing.cancelled() => return,
+            () = round => {}
+        }
+    }
+}
+
+async fn greet_once(node: &Arc<Node>) {
+    let local = node.local();
+    let targets = targets(node, &local);
+    let request = hello(node, &local);
+    let calls = targets.iter().map(|(id, address)| {
+        let request = request.clone();
+        async move {
+            (
+                id,
+                address,
+                node.peers.hello(address, request, HELLO_DEADLINE).await,
+            )
+        }
+    });
+    for (id, address, result) in join_all(calls).await {
+        if let Ok(answer) = &result {
+            match roster::judge_answer(&local, id, address, answer) {
+                // A member that is fine is not held up by another master that is not.
+                Some(text) if local.initialized && !refuses_me(&local, id, answer) => {
+                    node.status.clear(Problem::Peer(id.clone()));
+                    node.status.set(Problem::Warning(id.clone()), text);
+                }
+                Some(text) => node.status.set(Problem::Peer(id.clone()), text),
+                None => {
+                    node.status.clear(Problem::Peer(id.clone()));
+                    node.status.clear(Problem::Warning(id.clone()));
+                }
+            }
+        }
+        node.greetings.note(id, result);
+    }
+    node.greetings.forget_callers(&node.status);
+    form(node, &local).await;
+    remember_cluster(node).await;
+    report(node);
+}
+
+/// Forms the cluster if it is this master's turn and all agree.
+async fn form(node: &Arc<Node>, local: &Local) {
+    let Some(members) = roster::may_form(local, &node.greetings.fresh()) else {
+        return;
+    };
+    let names: Vec<String> = members.values().map(ToString::to_string).collect();
+    match node.raft().initialize(members).await {
+        Ok(()) => tracing::info!(master = local.id, "cluster formed of {}", names.join(", ")),
+        // Somebody else was faster, or this node has a past that it had not told yet.
+        Err(error) => tracing::warn!(master = local.id, %error, "cluster not formed"),
+    }
+}
+
+/// Keeps the cluster's name in the identity, so that this directory never forms another one.
+async fn remember_cluster(node: &Arc<Node>) {
+    let cluster_id = node.applied().cluster_id();
+    let known = {
+        let identity = node.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        !identity.cluster_id.is_empty()
+    };
+    if cluster_id.is_empty() || known {
+        return;
+    }
+    let keeper = Arc::clone(node);
+    let stored = blocking(move || {
+        let mut identity = keeper
+            .identity
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let dir = keeper.dir.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(dir) = dir.as_ref() else {
+            return Ok(());
+        };
+        let mut named = identity.clone();
+        named.cluster_id = cluster_id;
+        dir.store(&named).map_err(std::io::Error::other)?;
+        *identity = named;
+        Ok(())
+    });
+    if let Err(error) = stored.await {
+        tracing::warn!(%error, "the cluster's name could not be stored; trying again");
+    }
+}
+
+/// Says what is waited for, or that nothing is.
+fn report(node: &Node) {
+    if !node.is_initialized() {
+        let silent = node.greetings.silent();
+        let text = if silent.is_empty() {
+            "waiting for the cluster to be formed, or to let this master in".to_owned()
+        } else {
+            let each: Vec<String> = silent
+                .iter()
+                .map(|(id, error)| {
+                    let address = node.options.peers.get(id).map_or("", String::as_str);
+                    format!("{id} ({address}): {error}")
+                })
+                .collect();
+            format!(
+                "waiting for all masters to answer once: {}",
+                each.join("; ")
+            )
+        };
+        node.status.set(Problem::Waiting, text);
+        return;
+    }
+    let members = node.members();
+    let addresses: BTreeMap<String, String> = members
+        .iter()
+        .map(|m| (m.info.id.clone(), m.info.rpc.clone()))
+        .collect();
+    let warning = Problem::Warning("addresses".to_owned());
+    match roster::moved(&node.options.peers, &addresses) {
+        // The metrics lag behind at the start: without members nothing has moved.
+        Some(text) if !members.is_empty() => node.status.set(warning, text),
+        Some(_) | None => node.status.clear(warning),
+    }
+    if node.view.borrow().leader.is_some() {
+        node.status.clear(Problem::Waiting);
+        return;
+    }
+    let voters: Vec<&str> = members
+        .iter()
+        .filter(|m| m.voter)
+        .map(|m| m.info.id.as_str())
+        .collect();
+    let silent = node.greetings.silent();
+    let missing: Vec<String> = silent
+        .iter()
+        .filter(|(id, _)| voters.contains(&id.as_str()))
+        .map(|(id, error)| format!("{id}: {error}"))
+        .collect();
+    let text = format!(
+        "no leader: {} of {} masters answer, {} are needed; {}",
+        voters.len().saturating_sub(missing.len()),
+        voters.len(),
+        voters.len() / 2 + 1,
+        missing.join("; ")
+    );
+    node.status
+        .set(Problem::Waiting, text.trim_end_matches("; ").to_owned());
+}
+
+fn hello(node: &Node, local: &Local) -> HelloRequest {
+    let me = node.me();
+    HelloRequest {
+        id: local.id.clone(),
+        node: local.node,
+        peers: local.peers.clone(),
+        cluster_id: local.cluster_id.clone(),
+        rest: me.rest,
+        web: me.web,
+    }
+}
+
+/// Whom to greet: the configured masters, and members that are not configured here.
+fn targets(node: &Node, local: &Local) -> BTreeMap<String, String> {
+    let mut targets = local.peers.clone();
+    for member in node.members() {
+        let address = node.peers.address(&member.info).to_owned();
+        targets.insert(member.info.id, address);
+    }
+    targets.remove(&local.id);
+    targets
+}
+
+/// Whether the text of this answer is about this master rather than about the one that answered.
+fn refuses_me(local: &Local, expected: &str, answer: &HelloResponse) -> bool {
+    let same_cluster = answer.cluster_id.is_empty() || answer.cluster_id == local.cluster_id;
+    answer.id == expected && same_cluster && !answer.refused.is_empty()
+}
+
+fn caller_problem(local: &Local, id: &str) -> Problem {
+    if local.initialized {
+        Problem::Warning(caller_name(id))
+    } else {
+        Problem::Peer(caller_name(id))
+    }
+}
+
+fn caller_name(id: &str) -> String {
+    format!("{id} (calling)")
+}

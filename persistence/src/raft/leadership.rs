@@ -1,0 +1,335 @@
+//! When this master leads, and when that is over.
+//!
+//! openraft says who leads; this decides how long to believe it. A leadership ends as soon as the term or the leader
+//! changes, or when no quorum has confirmed it for the longest election timeout by the monotonic clock, because then
+//! another leader may exist. The clock runs while a process is stopped: after a pause the first look ends it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use openraft::{Instant as _, RaftMetrics, ServerState, async_runtime::WatchReceiver};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    metrics::{self, Indexes},
+    node::{Node, members_of},
+    status::Problem,
+    types::Types,
+};
+use crate::{
+    election::{LeaderView, Leadership, MasterInfo},
+    epoch::Epoch,
+};
+
+/// How often the figures are recorded and the size of the log is looked at.
+const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The leadership that has been handed out, if it still holds.
+#[derive(Debug)]
+pub(super) struct Guard {
+    closing: CancellationToken,
+    held: Mutex<Option<Leadership>>,
+}
+
+/// What there is to know about leading, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sight {
+    /// The current term.
+    pub(super) term: u64,
+    /// Whether openraft thinks that this node leads in it.
+    pub(super) leads: bool,
+    /// How long ago a quorum confirmed that; `None` when it never has.
+    pub(super) confirmed: Option<Duration>,
+}
+
+/// Why a leadership is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The term is another one.
+    Term(u64),
+    /// This node does not lead.
+    NotLeading,
+    /// No quorum has confirmed it for too long.
+    QuorumSilent,
+}
+
+// === impl Sight ===
+
+impl Sight {
+    pub(super) fn of(metrics: &RaftMetrics<Types>) -> Self {
+        let alone = metrics.membership_config.voter_ids().eq([metrics.id]);
+        let acked = metrics.last_quorum_acked.map(|acked| acked.elapsed());
+        Self {
+            term: metrics.current_term,
+            leads: metrics.state == ServerState::Leader,
+            confirmed: if alone { Some(Duration::ZERO) } else { acked },
+        }
+    }
+
+    /// Whether the leadership of `term` still holds, with a lease of this length.
+    pub(super) fn judge(&self, term: u64, lease: Duration) -> Result<(), Lost> {
+        if self.term != term {
+            return Err(Lost::Term(self.term));
+        }
+        if !self.leads {
+            return Err(Lost::NotLeading);
+        }
+        match self.confirmed {
+            Some(ago) if ago <= lease => Ok(()),
+            Some(_) | None => Err(Lost::QuorumSilent),
+        }
+    }
+}
+
+// === impl Guard ===
+
+impl Guard {
+    pub(super) fn new(closing: CancellationToken) -> Self {
+        Self {
+            closing,
+            held: Mutex::new(None),
+        }
+    }
+
+    /// Hands out the leadership of `term`, or the one that is still held.
+    pub(super) fn hold(&self, term: u64) -> Leadership {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leadership) = held.as_ref() {
+            if leadership.epoch == Epoch(term) && !leadership.lost.is_cancelled() {
+                return leadership.clone();
+            }
+            leadership.lost.cancel();
+        }
+        let leadership = Leadership {
+            epoch: Epoch(term),
+            lost: self.closing.child_token(),
+        };
+        *held = Some(leadership.clone());
+        leadership
+    }
+
+    /// Ends the leadership that is held, if it does not hold any more.
+    pub(super) fn look(&self, sight: &Sight, lease: Duration) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(leadership) = held.as_ref() else {
+            return;
+        };
+        if let Err(reason) = sight.judge(leadership.epoch.0, lease) {
+            tracing::warn!(epoch = leadership.epoch.0, ?reason, "leadership lost");
+            leadership.lost.cancel();
+            *held = None;
+        }
+    }
+
+    /// Ends the leadership that is held.
+    pub(super) fn end(&self) {
+        let taken = self
+            .held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(leadership) = taken {
+            leadership.lost.cancel();
+        }
+    }
+}
+
+/// Looks after the leadership, the published view and the figures until the node is closed.
+pub(super) async fn watch(node: Arc<Node>) {
+    // Changes of leader, term and membership wake this; the lease and the figures are looked at by the clock.
+    let mut changes = node.raft().server_metrics();
+    let mut tick = tokio::time::interval(node.options.timing.heartbeat / 2);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut figures_due = Instant::now();
+    loop {
+        look(&node);
+        if Instant::now() >= figures_due {
+            figures_due = Instant::now() + FIGURES_INTERVAL;
+            figures(&node).await;
+        }
+        tokio::select! {
+            biased;
+            () = node.closing.cancelled() => break,
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+            }
+            _ = tick.tick() => {}
+        }
+    }
+    look(&node);
+    node.guard.end();
+}
+
+/// Ends a leadership that does not hold, and publishes who leads.
+pub(super) fn look(node: &Node) {
+    let metrics = node.metrics();
+    let sight = Sight::of(&metrics);
+    let lease = node.options.timing.election_timeout_max;
+    node.guard.look(&sight, lease);
+    if let Err(fatal) = &metrics.running_state
+        && !node.closing.is_cancelled()
+    {
+        node.guard.end();
+        let text =
+            format!("raft has stopped: {fatal}; this master takes no part until it is restarted");
+        node.status.set(Problem::Stopped, text);
+    }
+    publish(node, &metrics, &sight);
+}
+
+fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
+    let masters = node.masters();
+    let leader = leader_of(node, metrics, sight).and_then(|id| masters.iter().find(|m| m.id == id));
+    let epoch = if leader.is_some() {
+        Epoch(metrics.current_term)
+    } else {
+        Epoch::ZERO
+    };
+    let view = LeaderView {
+        leader: leader.cloned(),
+        epoch,
+        masters,
+    };
+    node.view.send_if_modified(|old| {
+        if *old == view {
+            return false;
+        }
+        let name = |leader: &Option<MasterInfo>| leader.as_ref().map(|leader| leader.id.clone());
+        let (was, is) = (name(&old.leader), name(&view.leader));
+        if was != is {
+            tracing::info!(
+                master = node.options.id,
+                epoch = view.epoch.0,
+                leader = is,
+                "leader seen"
+            );
+            if is.is_some() {
+                metrics::leader_changed();
+            }
+        }
+        *old = view;
+        true
+    });
+}
+
+/// The id of the master that leads. This one only while a quorum agrees.
+fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option<String> {
+    let leader = metrics.current_leader?;
+    if metrics.running_state.is_err() {
+        return None;
+    }
+    if leader == node.number() {
+        sight
+            .judge(sight.term, node.options.timing.election_timeout_max)
+            .ok()?;
+    }
+    let members = members_of(metrics);
+    members
+        .into_iter()
+        .find(|member| member.node == leader)
+        .map(|member| member.info.id)
+}
+
+/// Records the figures, and asks for a snapshot when the log has grown too large.
+async fn figures(node: &Node) {
+    let raft = node.metrics();
+    metrics::indexes(&Indexes {
+        term: raft.current_term,
+        last: raft.last_log_index,
+        committed: raft.local_committed.map(|id| id.index),
+        applied: raft.last_applied.map(|id| id.index),
+        purged: raft.purged.map(|id| id.index),
+        snapshot: raft.snapshot.map(|id| id.index),
+    });
+    let sight = Sight::of(&raft);
+    metrics::quorum_age(if sight.leads {
+        sight.confirmed.unwrap_or_default()
+    } else {
+        Duration::ZERO
+    });
+    if let Some(replication) = &raft.replication {
+        let last = raft.last_log_index.unwrap_or(0);
+        for member in members_of(&raft)
+            .iter()
+            .filter(|member| member.node != raft.id)
+        {
+            let matched = replication.get(&member.node).copied().flatten();
+            metrics::lag(
+                &member.info.id,
+                last.saturating_sub(matched.map_or(0, |id| id.index)),
+            );
+        }
+    }
+    let size = node.log.size();
+    metrics::log_size(size);
+    let snapshot = raft.snapshot.map_or(0, |id| id.index);
+    let applied = raft.last_applied.map_or(0, |id| id.index);
+    // Half of the bound, because the log can only be cut once the snapshot is there.
+    if size.bytes > node.options.snapshots.log_bytes / 2
+        && applied > snapshot + node.options.snapshots.keep_entries
+        && let Err(error) = node.raft().trigger().snapshot().await
+    {
+        tracing::debug!(%error, "no snapshot: raft has stopped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_millis(300);
+
+    fn sight(term: u64, leads: bool, confirmed_ms: Option<u64>) -> Sight {
+        Sight {
+            term,
+            leads,
+            confirmed: confirmed_ms.map(Duration::from_millis),
+        }
+    }
+
+    #[test]
+    fn a_leadership_holds_only_while_a_quorum_confirms_it() {
+        assert_eq!(sight(5, true, Some(10)).judge(5, LEASE), Ok(()));
+        assert_eq!(sight(6, true, Some(10)).judge(5, LEASE), Err(Lost::Term(6)));
+        assert_eq!(
+            sight(5, false, Some(10)).judge(5, LEASE),
+            Err(Lost::NotLeading)
+        );
+        assert_eq!(
+            sight(5, true, Some(5000)).judge(5, LEASE),
+            Err(Lost::QuorumSilent)
+        );
+        assert_eq!(
+            sight(5, true, None).judge(5, LEASE),
+            Err(Lost::QuorumSilent)
+        );
+    }
+
+    #[test]
+    fn a_lost_leadership_stays_lost_and_a_new_one_is_another() {
+        let guard = Guard::new(CancellationToken::new());
+        let first = guard.hold(5);
+        assert!(!guard.hold(5).lost.is_cancelled());
+        guard.look(&sight(5, true, Some(5000)), LEASE);
+        assert!(first.lost.is_cancelled());
+        let again = guard.hold(5);
+        assert!(!again.lost.is_cancelled() && first.lost.is_cancelled());
+        let next = guard.hold(6);
+        assert!(again.lost.is_cancelled() && !next.lost.is_cancelled());
+        guard.end();
+        assert!(next.lost.is_cancelled());
+    }
+
+    #[test]
+    fn closing_ends_every_leadership() {
+        let closing = CancellationToken::new();
+        let held = Guard::new(closing.clone()).hold(1);
+        closing.cancel();
+        assert!(held.lost.is_cancelled());
+    }
+}

@@ -1,0 +1,421 @@
+//! Outgoing calls to other masters, each with a deadline.
+//!
+//! Replication is one pipelined stream a peer; heartbeats have a connection of their own, so that a large batch
+//! cannot delay them, and so do snapshots. The stream itself has no idle time-out (a silent leader is not a broken
+//! link): HTTP/2 keep-alive ends it when the peer is gone.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Seek},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt, stream};
+use interrex_proto::{
+    channel::{self, ChannelOptions},
+    limits::RAFT_MESSAGE_BYTES_MAX,
+    v1::{HelloRequest, HelloResponse, RaftFrame, raft_peer_client::RaftPeerClient},
+};
+use openraft::{
+    OptionalSend, RaftNetworkFactory, RaftNetworkV2,
+    alias::SnapshotOf,
+    base::{BoxFuture, BoxStream},
+    errors::{RPCError, ReplicationClosed, StreamingError, Unreachable},
+    network::RPCOption,
+    raft::{
+        AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult,
+        TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    },
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tonic::{Code, Request, Response, Status, transport::Channel};
+
+use super::{
+    options::RaftTiming,
+    snapshot::SnapshotFile,
+    types::{NodeInfo, SnapshotMeta, Types, Vote},
+};
+
+/// One piece of a snapshot on the wire.
+pub(super) const SNAPSHOT_CHUNK_BYTES: usize = 512 << 10;
+/// A peer that answers no ping for twice this is taken for gone.
+const KEEPALIVE: Duration = Duration::from_millis(200);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+/// No answer is waited for less long than this, however short the heartbeat: a loaded machine takes its time.
+const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(150);
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lane {
+    /// Replication and votes.
+    Data,
+    /// Heartbeats and greetings.
+    Control,
+    /// Snapshots.
+    Snapshot,
+}
+
+/// Connections to the other masters, by where they are.
+#[derive(Debug)]
+pub(super) struct Peers {
+    node: u64,
+    /// Configured addresses, which win over those that masters joined with.
+    configured: BTreeMap<String, String>,
+    channels: Mutex<BTreeMap<(String, Lane), Channel>>,
+}
+
+/// Makes a [`PeerLink`] for each peer; openraft's side of [`Peers`].
+#[derive(Debug, Clone)]
+pub(super) struct Network {
+    peers: Arc<Peers>,
+    timing: RaftTiming,
+}
+
+/// Calls to one peer.
+#[derive(Debug)]
+pub(super) struct PeerLink {
+    from: u64,
+    to: u64,
+    timing: RaftTiming,
+    client: Result<RaftPeerClient<Channel>, Status>,
+}
+
+/// First frame of a snapshot; the following ones are the bytes of its file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SnapshotHeader {
+    pub(super) vote: Vote,
+    pub(super) meta: SnapshotMeta,
+    pub(super) bytes: u64,
+}
+
+// === impl Peers ===
+
+impl Peers {
+    pub(super) fn new(node: u64, configured: BTreeMap<String, String>) -> Self {
+        Self {
+            node,
+            configured,
+            channels: Mutex::default(),
+        }
+    }
+
+    /// Where to dial a member.
+    pub(super) fn address<'a>(&'a self, member: &'a NodeInfo) -> &'a str {
+        self.configured.get(&member.id).unwrap_or(&member.rpc)
+    }
+
+    /// A client for `address`; connections are shared by all callers of a lane.
+    pub(super) fn client(
+        &self,
+        address: &str,
+        lane: Lane,
+    ) -> Result<RaftPeerClient<Channel>, Status> {
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (address.to_owned(), lane);
+        let channel = match channels.get(&key) {
+            Some(channel) => channel.clone(),
+            None => {
+                let options = ChannelOptions {
+                    connect_timeout: CONNECT_TIMEOUT,
+                    keepalive_interval: KEEPALIVE,
+                    keepalive_timeout: KEEPALIVE,
+                };
+                let channel = channel::dial(address, options)
+                    .map_err(|error| Status::invalid_argument(error.to_string()))?;
+                channels.insert(key, channel.clone());
+                channel
+            }
+        };
+        Ok(RaftPeerClient::new(channel)
+            .max_decoding_message_size(RAFT_MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(RAFT_MESSAGE_BYTES_MAX))
+    }
+
+    /// Greets the master at `address`.
+    ///
+    /// # Errors
+    /// What went wrong, in words; greeting again is always right.
+    pub(super) async fn hello(
+        &self,
+        address: &str,
+        request: HelloRequest,
+        deadline: Duration,
+    ) -> Result<HelloResponse, String> {
+        let mut client = self
+            .client(address, Lane::Control)
+            .map_err(|s| s.message().to_owned())?;
+        match within(deadline, client.hello(request)).await {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(reason(&status)),
+        }
+    }
+}
+
+// === impl Network ===
+
+impl Network {
+    pub(super) fn new(peers: Arc<Peers>, timing: RaftTiming) -> Self {
+        Self { peers, timing }
+    }
+
+    fn link(&self, to: u64, member: &NodeInfo, lane: Lane) -> PeerLink {
+        let client = self.peers.client(self.peers.address(member), lane);
+        PeerLink {
+            from: self.peers.node,
+            to,
+            timing: self.timing,
+            client,
+        }
+    }
+}
+
+impl RaftNetworkFactory<Types> for Network {
+    type Network = PeerLink;
+
+    async fn new_client(&mut self, target: u64, node: &NodeInfo) -> PeerLink {
+        self.link(target, node, Lane::Data)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &NodeInfo) -> PeerLink {
+        self.link(target, node, Lane::Control)
+    }
+
+    async fn new_snapshot_client(&mut self, target: u64, node: &NodeInfo) -> PeerLink {
+        self.link(target, node, Lane::Snapshot)
+    }
+}
+
+// === impl PeerLink ===
+
+impl PeerLink {
+    fn client(&self) -> Result<RaftPeerClient<Channel>, Status> {
+        self.client.clone()
+    }
+
+    fn frame(&self, body: &impl Serialize) -> Result<RaftFrame, Status> {
+        let body = encode(body)?;
+        Ok(RaftFrame {
+            to_node: self.to,
+            from_node: self.from,
+            body,
+        })
+    }
+
+    fn deadline(option: &RPCOption) -> Duration {
+        option.hard_ttl().max(CALL_TIMEOUT_MIN)
+    }
+
+    async fn try_stream<S>(
+        &self,
+        input: S,
+        option: &RPCOption,
+    ) -> Result<BoxStream<'static, Result<StreamAppendResult<Types>, RPCError<Types>>>, Status>
+    where
+        S: Stream<Item = AppendEntriesRequest<Types>> + OptionalSend + Unpin + 'static,
+    {
+        let mut client = self.client()?;
+        let (to_node, from_node) = (self.to, self.from);
+        // An entry that cannot be encoded ends the stream; the next one begins where this one stopped.
+        let frames = input.scan((), move |(), request| {
+            let frame = match encode(&request) {
+                Ok(body) => Some(RaftFrame {
+                    to_node,
+                    from_node,
+                    body,
+                }),
+                Err(status) => {
+                    tracing::error!(to_node, "an append cannot be encoded: {}", status.message());
+                    None
+                }
+            };
+            std::future::ready(frame)
+        });
+        let answers = within(Self::deadline(option), client.append_stream(frames))
+            .await?
+            .into_inner();
+        Ok(Box::pin(answers.map(|answer| {
+            answer
+                .and_then(|frame| decode(&frame.body))
+                .map_err(unreachable)
+        })))
+    }
+
+    async fn send_snapshot(
+        &self,
+        vote: Vote,
+        snapshot: SnapshotOf<Types, SnapshotFile>,
+        deadline: Duration,
+    ) -> Result<SnapshotResponse<Types>, Status> {
+        let mut client = self.client()?;
+        let SnapshotFile { file, .. } = snapshot.snapshot;
+        let bytes = file.metadata().map_err(internal)?.len();
+        let header = self.frame(&SnapshotHeader {
+            vote,
+            meta: snapshot.meta,
+            bytes,
+        })?;
+        let (to_node, from_node) = (self.to, self.from);
+        let pieces = stream::unfold(Some((file, 0)), move |state| async move {
+            let (file, at) = state?;
+            match tokio::task::spawn_blocking(move || piece(file, at)).await {
+                Ok(Ok((_, body))) if body.is_empty() => None,
+                Ok(Ok((file, body))) => {
+                    let next = Some((file, at + body.len() as u64));
+                    Some((
+                        RaftFrame {
+                            to_node,
+                            from_node,
+                            body,
+                        },
+                        next,
+                    ))
+                }
+                // The receiver notices that bytes are missing, and the snapshot is sent again.
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a snapshot cannot be read for sending");
+                    None
+                }
+                Err(_) => None,
+            }
+        });
+        let frames = stream::iter([header]).chain(pieces);
+        let answer = within(deadline, client.snapshot(frames)).await?;
+        decode(&answer.get_ref().body)
+    }
+}
+
+/// One unary call: the method of the generated client, as one name.
+macro_rules! unary {
+    ($link:expr, $method:ident, $body:expr, $option:expr) => {{
+        let call = async {
+            let mut client = $link.client()?;
+            let request = Request::new($link.frame($body)?);
+            let answer = within(Self::deadline($option), client.$method(request)).await?;
+            decode(&answer.get_ref().body)
+        };
+        call.await.map_err(unreachable)
+    }};
+}
+
+impl RaftNetworkV2<Types> for PeerLink {
+    type SnapshotData = SnapshotFile;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest<Types>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        unary!(self, append, &request, &option)
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<
+        's,
+        Result<BoxStream<'s, Result<StreamAppendResult<Types>, RPCError<Types>>>, RPCError<Types>>,
+    >
+    where
+        S: Stream<Item = AppendEntriesRequest<Types>> + OptionalSend + Unpin + 'static,
+    {
+        Box::pin(async move { Ok(self.try_stream(input, &option).await.map_err(unreachable)?) })
+    }
+
+    async fn vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        unary!(self, vote, &request, &option)
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        unary!(self, pre_vote, &request, &option)
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: SnapshotOf<Types, SnapshotFile>,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        option: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        tokio::select! {
+            sent = self.send_snapshot(vote, snapshot, option.hard_ttl()) => {
+                sent.map_err(|status| StreamingError::Unreachable(Unreachable::from_string(reason(&status))))
+            }
+            closed = cancel => Err(StreamingError::Closed(closed)),
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        _: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
+        let option = RPCOption::new(self.timing.transfer_deadline);
+        unary!(self, transfer_leader, &request, &option)
+    }
+}
+
+/// The body of a frame.
+pub(super) fn encode(body: &impl Serialize) -> Result<Vec<u8>, Status> {
+    postcard::to_allocvec(body).map_err(internal)
+}
+
+/// What a frame's body says.
+pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Status> {
+    postcard::from_bytes(body)
+        .map_err(|error| Status::invalid_argument(format!("frame cannot be read: {error}")))
+}
+
+/// `call`, given up after `deadline`.
+async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<Response<T>, Status> {
+    match tokio::time::timeout(deadline, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Status::deadline_exceeded(format!(
+            "no answer within {deadline:?}"
+        ))),
+    }
+}
+
+/// A status in words: tonic puts the useful part of a connection error into its source.
+pub(super) fn reason(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut source = std::error::Error::source(status);
+    while let Some(error) = source {
+        text = error.to_string();
+        source = error.source();
+    }
+    match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::FailedPrecondition => text,
+        code => format!("{code:?}: {text}"),
+    }
+}
+
+fn unreachable(status: Status) -> RPCError<Types> {
+    RPCError::Unreachable(Unreachable::from_string(reason(&status)))
+}
+
+fn internal(error: impl std::fmt::Display) -> Status {
+    Status::internal(error.to_string())
+}
+
+/// The next bytes of a snapshot; none at its end.
+fn piece(mut file: std::fs::File, at: u64) -> io::Result<(std::fs::File, Vec<u8>)> {
+    let mut body = Vec::with_capacity(SNAPSHOT_CHUNK_BYTES);
+    file.seek(io::SeekFrom::Start(at))?;
+    io::Read::by_ref(&mut file)
+        .take(SNAPSHOT_CHUNK_BYTES as u64)
+        .read_to_end(&mut body)?;
+    Ok((file, body))
+}

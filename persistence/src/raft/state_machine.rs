@@ -1,0 +1,212 @@
+//! What the log has come to: the [`RecordStore`](crate::record_store::RecordStore) behind openraft's apply.
+//!
+//! Every replica applies the same entries in the same order, so every replica refuses the same batches: the fence
+//! holds wherever the records are. Applying never blocks and never fails; building and installing a snapshot
+//! happen on blocking threads, from an O(1) clone.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures::{Stream, TryStreamExt};
+use openraft::{
+    EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot,
+    alias::SnapshotOf,
+    storage::{EntryResponder, RaftStateMachine},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    metrics,
+    snapshot::{Image, SnapshotFile, Snapshots},
+    status::{Problem, Status},
+    types::{ApplyOutcome, LogEntry, LogId, SnapshotMeta, StoredMembership, Types},
+};
+use crate::record_store::Refusal;
+
+/// A snapshot that cannot be written is tried again after this long.
+const SNAPSHOT_RETRY: Duration = Duration::from_secs(5);
+
+/// The applied state, shared between openraft's worker and its readers.
+#[derive(Debug)]
+pub(super) struct Applied {
+    // Held for one entry at a time, never across an await.
+    image: Mutex<Image>,
+    pub(super) snapshots: Snapshots,
+    status: Arc<Status>,
+    closing: CancellationToken,
+}
+
+/// openraft's side of [`Applied`].
+#[derive(Debug, Clone)]
+pub(super) struct StateMachine(pub(super) Arc<Applied>);
+
+// === impl Applied ===
+
+impl Applied {
+    pub(super) fn new(
+        image: Image,
+        snapshots: Snapshots,
+        status: Arc<Status>,
+        closing: CancellationToken,
+    ) -> Self {
+        Self {
+            image: Mutex::new(image),
+            snapshots,
+            status,
+            closing,
+        }
+    }
+
+    /// The state as of now, at the cost of a few reference counts.
+    pub(super) fn image(&self) -> Image {
+        self.lock().clone()
+    }
+
+    /// The cluster's name; empty before it has one.
+    pub(super) fn cluster_id(&self) -> String {
+        self.lock().cluster_id.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Image> {
+        self.image.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Image ===
+
+impl Image {
+    fn apply(
+        &mut self,
+        log_id: LogId,
+        payload: EntryPayload<LogEntry, u64, super::types::NodeInfo>,
+    ) -> ApplyOutcome {
+        self.last = Some(log_id);
+        match payload {
+            EntryPayload::Blank => ApplyOutcome::Nothing,
+            EntryPayload::Membership(membership) => {
+                self.membership = StoredMembership::new(Some(log_id), membership);
+                ApplyOutcome::Nothing
+            }
+            EntryPayload::Normal(LogEntry::Form { cluster_id }) => {
+                if self.cluster_id.is_empty() {
+                    self.cluster_id = cluster_id;
+                }
+                ApplyOutcome::Nothing
+            }
+            EntryPayload::Normal(LogEntry::OpenEpoch(epoch)) => self
+                .store
+                .open_epoch(epoch)
+                .map_or_else(refused, |()| ApplyOutcome::Opened),
+            EntryPayload::Normal(LogEntry::Batch(batch)) => self
+                .store
+                .apply(batch)
+                .map_or_else(refused, ApplyOutcome::Stored),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> ApplyOutcome {
+    match refusal {
+        Refusal::Fenced { opened, .. } => ApplyOutcome::Fenced(opened),
+        Refusal::NotOpened { opened, .. } => ApplyOutcome::NotOpened(opened),
+    }
+}
+
+// === impl StateMachine ===
+
+impl RaftStateMachine<Types> for StateMachine {
+    type SnapshotData = SnapshotFile;
+    type SnapshotBuilder = Self;
+
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembership)> {
+        let image = self.0.lock();
+        Ok((image.last, image.membership.clone()))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> io::Result<()>
+    where
+        S: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
+    {
+        while let Some((entry, responder)) = entries.try_next().await? {
+            let outcome = self.0.lock().apply(entry.log_id, entry.payload);
+            if let Some(responder) = responder {
+                responder.send(outcome);
+            }
+        }
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        _: &SnapshotMeta,
+        snapshot: SnapshotFile,
+    ) -> io::Result<()> {
+        let applied = Arc::clone(&self.0);
+        blocking(move || {
+            let image = applied.snapshots.install(snapshot)?;
+            *applied.lock() = image;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn get_current_snapshot(
+        &mut self,
+    ) -> io::Result<Option<SnapshotOf<Types, SnapshotFile>>> {
+        let newest = self.0.snapshots.newest()?;
+        Ok(newest.map(|(meta, snapshot)| Snapshot { meta, snapshot }))
+    }
+}
+
+impl RaftSnapshotBuilder<Types> for StateMachine {
+    type SnapshotData = SnapshotFile;
+
+    /// Writes a snapshot, however often it has to be tried: a failed one would end the node, though the log still
+    /// works on a disk that is, say, nearly full.
+    async fn build_snapshot(&mut self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
+        loop {
+            let began = Instant::now();
+            let applied = Arc::clone(&self.0);
+            let built = blocking(move || {
+                let image = applied.image();
+                let snapshot = applied.snapshots.save(&image)?;
+                Ok(Snapshot {
+                    meta: image.meta(),
+                    snapshot,
+                })
+            })
+            .await;
+            match built {
+                Ok(snapshot) => {
+                    metrics::snapshot_built(began.elapsed());
+                    self.0.status.clear(Problem::Snapshot);
+                    return Ok(snapshot);
+                }
+                Err(error) => self.0.status.set(
+                    Problem::Snapshot,
+                    format!("no snapshot can be written, so the log grows: {error}"),
+                ),
+            }
+            tokio::select! {
+                () = self.0.closing.cancelled() => return Err(io::Error::other("closing")),
+                () = tokio::time::sleep(SNAPSHOT_RETRY) => {}
+            }
+        }
+    }
+}
+
+/// Runs `f` on a thread that may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(f)
+        .await
+        .map_err(io::Error::other)?
+}
