@@ -8,11 +8,15 @@
 //! There are no reads by key, scans, locks or watches here: what a backend needs for those stays inside it.
 
 pub mod backend;
+#[cfg(feature = "test-util")]
+pub mod conformance;
 mod data_dir;
 pub mod election;
 pub mod engine;
 pub mod epoch;
 pub mod error;
+#[cfg(feature = "test-util")]
+pub mod faulty;
 pub mod memory;
 pub mod metrics;
 pub mod options;

@@ -1,0 +1,5 @@
+//! Every backend, seen through its contract.
+
+mod faulty;
+mod memory;
+mod sled;
