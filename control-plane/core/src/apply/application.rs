@@ -1,0 +1,200 @@
+//! Registration, wishes and the end of applications.
+
+use std::sync::Arc;
+
+use crate::{
+    apply::submit::{conflict, not_found},
+    effect::AppNotice,
+    ids::{AppId, ExecutorId, Fingerprint, QueuePosition, RequestId},
+    spec::ApplicationSpec,
+    state::{
+        app::{Application, ApplicationState},
+        cluster::ClusterState,
+        meta::{Created, Request},
+    },
+    transition::{Rejection, Reply},
+};
+
+// === impl ClusterState ===
+
+impl ClusterState {
+    /// A repeat with the same request id, or with the application's id after a disconnection, attaches again.
+    pub(super) fn register_application(
+        &mut self,
+        request: RequestId,
+        fingerprint: Fingerprint,
+        app: Option<&AppId>,
+        spec: Arc<ApplicationSpec>,
+    ) -> Reply {
+        if let Some(app) = app {
+            return self.attach_application(app);
+        }
+        if let Some(known) = self.requests.get(&request).cloned() {
+            return match &known.created {
+                Created::App(id) if known.fingerprint == fingerprint => self.attach_application(id),
+                Created::App(id) => conflict(request, id.to_string()),
+                Created::Driver(id) => conflict(request, id.to_string()),
+            };
+        }
+        if spec.cores_per_executor.is_some_and(|cores| cores.0 == 0) {
+            return Reply::Rejected(Rejection::Invalid {
+                field: "cores_per_executor",
+                reason: "0; give at least 1, or leave it out".to_owned(),
+            });
+        }
+        let app = self.new_application(request.clone(), spec);
+        self.put_request(Request {
+            id: request,
+            fingerprint,
+            created: Created::App(app.id.clone()),
+            at: self.now,
+        });
+        self.put_app(app.clone());
+        Reply::AppRegistered {
+            app: Arc::new(app),
+            executors: Vec::new(),
+        }
+    }
+
+    fn attach_application(&mut self, id: &AppId) -> Reply {
+        let Some(app) = self.apps.get(id) else {
+            return not_found(id.to_string());
+        };
+        if app.state.is_final() {
+            return app_over(app);
+        }
+        self.recovery.apps.remove(id);
+        self.recovery.settle();
+        Reply::AppRegistered {
+            app: Arc::clone(app),
+            executors: self.executors_of(id).cloned().collect(),
+        }
+    }
+
+    fn new_application(&mut self, request: RequestId, spec: Arc<ApplicationSpec>) -> Application {
+        let mut meta = self.meta.clone();
+        let id = format!("app-{}-{:04}", self.now.compact_utc(), meta.next_app);
+        let queue = meta.next_queue;
+        meta.next_app = meta.next_app.saturating_add(1);
+        meta.next_queue = QueuePosition(queue.0.saturating_add(1));
+        self.put_meta(meta);
+        Application {
+            id: AppId::new(id),
+            request,
+            executors_wanted: spec.executor_limit,
+            spec,
+            state: ApplicationState::Waiting,
+            queue,
+            next_executor: ExecutorId(0),
+            executors_completed: 0,
+            executor_failures: 0,
+            registered_at: self.now,
+            finished_at: None,
+            message: String::new(),
+            not_before: None,
+        }
+    }
+
+    /// A repeat is confirmed again.
+    pub(super) fn unregister_application(
+        &mut self,
+        id: &AppId,
+        failed: bool,
+        message: String,
+    ) -> Reply {
+        let Some(app) = self.apps.get(id) else {
+            return not_found(id.to_string());
+        };
+        if app.state.is_final() {
+            let notice = AppNotice::Removed {
+                state: app.state.name(),
+                message: app.message.clone(),
+            };
+            self.tell(id, notice);
+            return Reply::Done;
+        }
+        let state = if failed {
+            ApplicationState::Failed
+        } else {
+            ApplicationState::Finished
+        };
+        self.end_app(id, state, message);
+        Reply::Done
+    }
+
+    /// Its session stayed away too long. Spark calls such an application FINISHED; it did not say that it was, so we
+    /// call it FAILED and tell it, should it come back.
+    pub(super) fn expire_application(&mut self, id: &AppId) -> Reply {
+        let Some(app) = self.apps.get(id) else {
+            return Reply::Done;
+        };
+        if !app.state.is_final() {
+            let message = format!("not heard of for {:?}", self.config.app_timeout);
+            self.end_app(id, ApplicationState::Failed, message);
+        }
+        Reply::Done
+    }
+
+    pub(super) fn request_executors(&mut self, id: &AppId, total: u32) -> Reply {
+        let Some(app) = self.apps.get(id) else {
+            return not_found(id.to_string());
+        };
+        if app.state.is_final() {
+            return app_over(app);
+        }
+        let mut app = app.as_ref().clone();
+        app.executors_wanted = Some(total);
+        self.put_app(app);
+        Reply::Done
+    }
+
+    pub(super) fn kill_executors(&mut self, id: &AppId, executors: &[ExecutorId]) -> Reply {
+        let Some(app) = self.apps.get(id) else {
+            return not_found(id.to_string());
+        };
+        if app.state.is_final() {
+            return app_over(app);
+        }
+        let mut count = 0;
+        for executor in executors {
+            if let Some(executor) = self.executors.get(&(id.clone(), *executor)).cloned()
+                && self.kill_executor(&executor, "killed by its application")
+            {
+                count += 1;
+            }
+        }
+        Reply::Count(count)
+    }
+
+    /// Ends an application: its executors are told to end, it is told that it is over.
+    pub(crate) fn end_app(&mut self, id: &AppId, state: ApplicationState, message: String) {
+        let Some(app) = self.apps.get(id) else { return };
+        let mut app = app.as_ref().clone();
+        app.state = state;
+        app.finished_at = Some(self.now);
+        app.message.clone_from(&message);
+        app.not_before = None;
+        self.put_app(app);
+        let active: Vec<_> = self
+            .index
+            .app_loads
+            .get(id)
+            .map_or_else(Vec::new, |load| load.active().collect());
+        for executor in active {
+            if let Some(executor) = self.executors.get(&(id.clone(), executor)).cloned() {
+                self.kill_executor(&executor, "its application is over");
+            }
+        }
+        self.recovery.apps.remove(id);
+        self.recovery.settle();
+        let state = state.name();
+        self.tell(id, AppNotice::Removed { state, message });
+    }
+}
+
+fn app_over(app: &Application) -> Reply {
+    Reply::Rejected(Rejection::AppOver {
+        app: app.id.clone(),
+        state: app.state.name(),
+    })
+}

@@ -1,0 +1,121 @@
+//! Workers come, go silent, and are given up.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    command::FullReport,
+    effect::{AppNotice, WorkerOrder},
+    ids::{AppId, WorkerId},
+    machines::driver::{DriverEvent, DriverStep},
+    spec::WorkerSpec,
+    state::{
+        cluster::ClusterState,
+        driver::Driver,
+        worker::{Worker, WorkerState},
+    },
+    transition::Reply,
+};
+
+// === impl ClusterState ===
+
+impl ClusterState {
+    /// Registration and full report in one, at any time and any number of times (SPARK-4592: a second registration
+    /// killed the worker).
+    pub(super) fn register_worker(
+        &mut self,
+        id: WorkerId,
+        spec: Arc<WorkerSpec>,
+        mut report: FullReport,
+    ) -> Reply {
+        let unacknowledged = std::mem::take(&mut report.unacknowledged);
+        let sequences: Vec<_> = unacknowledged
+            .iter()
+            .map(|report| report.sequence)
+            .collect();
+        for report in unacknowledged {
+            self.take_report(&id, report);
+        }
+        let known = self
+            .workers
+            .get(&id)
+            .filter(|worker| worker.state != WorkerState::Dead);
+        let registered_at = known.map_or(self.now, |worker| worker.registered_at);
+        self.put_worker(Worker {
+            id: id.clone(),
+            spec,
+            state: WorkerState::Alive,
+            registered_at,
+        });
+        self.reconcile(&id, &report);
+        if !sequences.is_empty() {
+            self.order(&id, WorkerOrder::Acknowledge { sequences });
+        }
+        self.recovery.workers.remove(&id);
+        self.recovery.settle();
+        Reply::WorkerRegistered
+    }
+
+    /// Disconnection is not death: it keeps what it runs and gets nothing new until it registers again.
+    pub(super) fn worker_disconnected(&mut self, id: &WorkerId) -> Reply {
+        if let Some(worker) = self.workers.get(id)
+            && worker.state == WorkerState::Alive
+        {
+            let mut worker = worker.as_ref().clone();
+            worker.state = WorkerState::Unknown;
+            self.put_worker(worker);
+        }
+        Reply::Done
+    }
+
+    /// What it ran is lost; applications that had something there are told.
+    pub(super) fn expire_worker(&mut self, id: &WorkerId) -> Reply {
+        let Some(worker) = self.workers.get(id).cloned() else {
+            return Reply::Done;
+        };
+        if worker.state == WorkerState::Dead {
+            return Reply::Done;
+        }
+        let mut dead = worker.as_ref().clone();
+        dead.state = WorkerState::Dead;
+        self.put_worker(dead);
+        let message = format!(
+            "worker {id} is lost: not heard of for {:?}",
+            self.config.worker_timeout
+        );
+        let load = self.index.loads.get(id).cloned().unwrap_or_default();
+        let mut touched: BTreeSet<AppId> = BTreeSet::new();
+        for executor in load.executors.values() {
+            touched.insert(executor.app.clone());
+            self.lose_executor(executor, &message);
+        }
+        for driver in load.drivers.values() {
+            self.lose_driver(driver, &message);
+        }
+        for app in touched {
+            if self.apps.get(&app).is_some_and(|app| !app.state.is_final()) {
+                let notice = AppNotice::WorkerRemoved {
+                    worker: id.clone(),
+                    host: worker.spec.host.clone(),
+                    message: message.clone(),
+                };
+                self.tell(&app, notice);
+            }
+        }
+        self.recovery.workers.remove(id);
+        self.recovery.settle();
+        Reply::Done
+    }
+
+    pub(crate) fn lose_driver(&mut self, driver: &Driver, reason: &str) {
+        let reason = reason.to_owned();
+        match driver.after(
+            DriverEvent::Lost { reason },
+            self.now,
+            self.now,
+            &self.config,
+        ) {
+            DriverStep::Becomes(next) => self.put_driver(*next),
+            DriverStep::Repeated | DriverStep::Stale => {}
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Who was heard of when. Owned by the leader's runtime, thrown away with the leadership, never stored: heartbeats do
+//! not enter the log, only an expiry does.
+//!
+//! What must never happen: that a leader which was itself away (paused, starved, its clock set forward) takes its own
+//! absence for everybody's silence. [`Liveness::expired`] measures the gap between its own calls, and after a long
+//! one everybody gets one more period.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    command::Command,
+    config::ClusterConfig,
+    ids::{AppId, WorkerId},
+    state::{cluster::ClusterState, worker::WorkerState},
+    time::Timestamp,
+};
+
+/// Calls of [`Liveness::expired`] that are further apart than this show that the leader itself was away.
+pub const STALL_MAX: Duration = Duration::from_secs(2);
+
+/// An expiry is said again, one period later, this often at most, in case that a command was refused.
+pub const EXPIRY_REPEATS_MAX: u32 = 3;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Peer {
+    Worker(WorkerId),
+    App(AppId),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    at: Timestamp,
+    said: u32,
+}
+
+/// Deadlines of workers, and of applications whose session is away.
+#[derive(Debug, Clone)]
+pub struct Liveness {
+    worker_timeout: Duration,
+    app_timeout: Duration,
+    deadlines: BTreeMap<Peer, Deadline>,
+    due: BTreeSet<(Timestamp, Peer)>,
+    last_call: Timestamp,
+}
+
+// === impl Liveness ===
+
+impl Liveness {
+    /// The table of a new leader: every worker that is not dead gets the worker timeout, every application that is
+    /// not over gets the recovery timeout to come back, whatever the old leader knew.
+    #[must_use]
+    pub fn renewed(state: &ClusterState, config: &ClusterConfig, now: Timestamp) -> Self {
+        let mut table = Self {
+            worker_timeout: config.worker_timeout,
+            app_timeout: config.app_timeout,
+            deadlines: BTreeMap::new(),
+            due: BTreeSet::new(),
+            last_call: now,
+        };
+        for worker in state.workers().filter(|w| w.state != WorkerState::Dead) {
+            table.arm(
+                Peer::Worker(worker.id.clone()),
+                now.plus(config.worker_timeout),
+                0,
+            );
+        }
+        for app in state.apps().filter(|a| !a.state.is_final()) {
+            table.arm(
+                Peer::App(app.id.clone()),
+                now.plus(config.recovery_timeout),
+                0,
+            );
+        }
+        table
+    }
+
+    /// A sign of life from a worker: a heartbeat, a report, a registration.
+    pub fn touch_worker(&mut self, worker: &WorkerId, now: Timestamp) {
+        self.arm(
+            Peer::Worker(worker.clone()),
+            now.plus(self.worker_timeout),
+            0,
+        );
+    }
+
+    /// An application's session is here.
+    pub fn attach_app(&mut self, app: &AppId) {
+        self.disarm(&Peer::App(app.clone()));
+    }
+
+    /// An application's session has ended; it has the application timeout to come back.
+    pub fn detach_app(&mut self, app: &AppId, now: Timestamp) {
+        self.arm(Peer::App(app.clone()), now.plus(self.app_timeout), 0);
+    }
+
+    /// A worker is dead or forgotten.
+    pub fn forget_worker(&mut self, worker: &WorkerId) {
+        self.disarm(&Peer::Worker(worker.clone()));
+    }
+
+    /// An application is over.
+    pub fn forget_app(&mut self, app: &AppId) {
+        self.disarm(&Peer::App(app.clone()));
+    }
+
+    /// Whether a worker's time is up. To be asked again just before [`Command::ExpireWorker`] is applied, because a
+    /// heartbeat may have come since.
+    #[must_use]
+    pub fn is_worker_silent(&self, worker: &WorkerId, now: Timestamp) -> bool {
+        self.deadlines
+            .get(&Peer::Worker(worker.clone()))
+            .is_none_or(|deadline| deadline.said > 0 || deadline.at <= now)
+    }
+
+    /// Whether an application's time is up; see [`Self::is_worker_silent`]. An attached application's is not.
+    #[must_use]
+    pub fn is_app_silent(&self, app: &AppId, now: Timestamp) -> bool {
+        self.deadlines
+            .get(&Peer::App(app.clone()))
+            .is_some_and(|deadline| deadline.said > 0 || deadline.at <= now)
+    }
+
+    /// Expiries to apply. To be called about every 100 ms; costs what is due. Each is said at most
+    /// [`EXPIRY_REPEATS_MAX`] times, then the peer is forgotten here.
+    #[must_use]
+    pub fn expired(&mut self, now: Timestamp) -> Vec<Command> {
+        let stalled = now.since(self.last_call) > STALL_MAX;
+        self.last_call = now;
+        if stalled {
+            self.renew_all(now);
+            return Vec::new();
+        }
+        let mut commands = Vec::new();
+        while let Some((at, peer)) = self.due.first().cloned() {
+            if at > now {
+                break;
+            }
+            let said = self
+                .deadlines
+                .get(&peer)
+                .map_or(0, |deadline| deadline.said)
+                + 1;
+            let period = self.period(&peer);
+            commands.push(match &peer {
+                Peer::Worker(worker) => Command::ExpireWorker {
+                    worker: worker.clone(),
+                },
+                Peer::App(app) => Command::ExpireApplication { app: app.clone() },
+            });
+            if said >= EXPIRY_REPEATS_MAX {
+                self.disarm(&peer);
+            } else {
+                self.arm(peer, now.plus(period), said);
+            }
+        }
+        commands
+    }
+
+    fn renew_all(&mut self, now: Timestamp) {
+        let peers: Vec<_> = self
+            .deadlines
+            .iter()
+            .map(|(peer, d)| (peer.clone(), *d))
+            .collect();
+        for (peer, deadline) in peers {
+            let at = deadline.at.max(now.plus(self.period(&peer)));
+            self.arm(peer, at, deadline.said);
+        }
+    }
+
+    fn period(&self, peer: &Peer) -> Duration {
+        match peer {
+            Peer::Worker(_) => self.worker_timeout,
+            Peer::App(_) => self.app_timeout,
+        }
+    }
+
+    fn arm(&mut self, peer: Peer, at: Timestamp, said: u32) {
+        self.disarm(&peer);
+        self.due.insert((at, peer.clone()));
+        self.deadlines.insert(peer, Deadline { at, said });
+    }
+
+    fn disarm(&mut self, peer: &Peer) {
+        if let Some(deadline) = self.deadlines.remove(peer) {
+            self.due.remove(&(deadline.at, peer.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::cluster::RecoveredEntities;
+
+    fn table() -> Liveness {
+        let config = ClusterConfig::default();
+        let state =
+            ClusterState::recover(config.clone(), RecoveredEntities::default(), Timestamp(0));
+        Liveness::renewed(&state, &config, Timestamp(0))
+    }
+
+    fn run(table: &mut Liveness, from: u64, to: u64) -> Vec<(u64, Command)> {
+        (from..=to)
+            .step_by(100)
+            .flat_map(|at| {
+                table
+                    .expired(Timestamp(at))
+                    .into_iter()
+                    .map(move |c| (at, c))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_silent_worker_expires_a_beating_one_does_not() {
+        let (w1, w2) = (WorkerId::from("w1"), WorkerId::from("w2"));
+        let mut table = table();
+        table.touch_worker(&w1, Timestamp(0));
+        table.touch_worker(&w2, Timestamp(0));
+        assert_eq!(run(&mut table, 0, 15_000), []);
+        table.touch_worker(&w2, Timestamp(15_000));
+        let expire = Command::ExpireWorker { worker: w1.clone() };
+        assert_eq!(run(&mut table, 15_100, 20_000), [(20_000, expire)]);
+        assert!(table.is_worker_silent(&w1, Timestamp(20_000)));
+        table.touch_worker(&w1, Timestamp(20_050));
+        assert!(!table.is_worker_silent(&w1, Timestamp(20_050)));
+    }
+
+    #[test]
+    fn a_leader_that_was_away_gives_everybody_one_more_period() {
+        let w1 = WorkerId::from("w1");
+        let mut table = table();
+        table.touch_worker(&w1, Timestamp(0));
+        assert_eq!(run(&mut table, 0, 1_000), []);
+        assert_eq!(table.expired(Timestamp(3_600_000)), []);
+        assert_eq!(run(&mut table, 3_600_100, 3_619_900), []);
+        assert_eq!(run(&mut table, 3_620_000, 3_620_000).len(), 1);
+    }
+
+    #[test]
+    fn an_application_expires_only_while_its_session_is_away() {
+        let app = AppId::from("app-1");
+        let mut table = table();
+        table.attach_app(&app);
+        assert_eq!(run(&mut table, 0, 60_000), []);
+        table.detach_app(&app, Timestamp(60_000));
+        let expire = Command::ExpireApplication { app: app.clone() };
+        assert_eq!(run(&mut table, 60_100, 70_000), [(70_000, expire)]);
+    }
+
+    #[test]
+    fn an_expiry_is_said_a_few_times_and_then_forgotten() {
+        let mut table = table();
+        table.touch_worker(&WorkerId::from("w1"), Timestamp(0));
+        let times: Vec<_> = run(&mut table, 0, 200_000)
+            .into_iter()
+            .map(|(at, _)| at)
+            .collect();
+        assert_eq!(times, [20_000, 40_000, 60_000]);
+        assert!(table.deadlines.is_empty() && table.due.is_empty());
+    }
+}

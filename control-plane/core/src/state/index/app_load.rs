@@ -1,0 +1,80 @@
+//! The executors of one application.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    ids::ExecutorId,
+    resources::Demand,
+    state::executor::{Executor, ExecutorState},
+    time::Timestamp,
+};
+
+/// Executors of one application, by whether they are over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AppLoad {
+    /// Not over, with their cores.
+    active: BTreeMap<ExecutorId, u32>,
+    /// Of these, the ones whose process exists and is not to end.
+    running: BTreeSet<ExecutorId>,
+    /// Over, oldest first.
+    ended: BTreeSet<(Timestamp, ExecutorId)>,
+    /// The sum over `active`. Written only where `active` is, and compared by `validate()`.
+    cores: u64,
+    /// Under which demand the application stands among the starving, if it does.
+    pub(crate) queued: Option<Demand>,
+}
+
+// === impl AppLoad ===
+
+impl AppLoad {
+    pub(crate) fn insert(&mut self, executor: &Executor) {
+        if executor.state.is_final() {
+            self.ended
+                .insert((executor.finished_at.unwrap_or_default(), executor.id));
+            return;
+        }
+        self.cores += u64::from(executor.cores.0);
+        if let Some(before) = self.active.insert(executor.id, executor.cores.0) {
+            self.cores -= u64::from(before);
+        }
+        if executor.state == ExecutorState::Running {
+            self.running.insert(executor.id);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, executor: &Executor) {
+        self.ended
+            .remove(&(executor.finished_at.unwrap_or_default(), executor.id));
+        self.running.remove(&executor.id);
+        if let Some(cores) = self.active.remove(&executor.id) {
+            self.cores -= u64::from(cores);
+        }
+    }
+
+    /// Executors that are not over.
+    pub(crate) fn active(&self) -> impl Iterator<Item = ExecutorId> + '_ {
+        self.active.keys().copied()
+    }
+
+    pub(crate) fn active_count(&self) -> u64 {
+        self.active.len() as u64
+    }
+
+    /// Cores over all executors that are not over.
+    pub(crate) fn cores(&self) -> u64 {
+        self.cores
+    }
+
+    pub(crate) fn any_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Executors that are over, oldest first.
+    pub(crate) fn ended(&self) -> &BTreeSet<(Timestamp, ExecutorId)> {
+        &self.ended
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.active.is_empty() && self.ended.is_empty() && self.queued.is_none()
+    }
+}

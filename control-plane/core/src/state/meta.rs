@@ -1,0 +1,69 @@
+//! What the cluster remembers about itself.
+
+use crate::{
+    ids::{Fingerprint, QueuePosition, RequestId},
+    time::Timestamp,
+};
+
+/// The cluster's identity and counters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Minted at first boot; a master or agent of another cluster is refused by it.
+    pub cluster_id: String,
+    /// Number of the next driver.
+    pub next_driver: u64,
+    /// Number of the next application.
+    pub next_app: u64,
+    /// The next place in the queue.
+    pub next_queue: QueuePosition,
+    /// When the cluster was created.
+    pub created_at: Timestamp,
+}
+
+/// A request that has been accepted: a repeat gets the same answer, another body a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The client's id for it.
+    pub id: RequestId,
+    /// Of its body.
+    pub fingerprint: Fingerprint,
+    /// What it created.
+    pub created: Created,
+    /// When it was accepted.
+    pub at: Timestamp,
+}
+
+/// What a request created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// A driver.
+    Driver(crate::ids::DriverId),
+    /// An application.
+    App(crate::ids::AppId),
+}
+
+/// How far recovery is after an election (Spark: `RecoveryState`; STANDBY is a matter of the runtime).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecoveryState {
+    /// Workers or applications known from the store have not answered yet. Work is accepted and scheduled.
+    Recovering,
+    /// Everybody has answered or the time is up; what is silent is being given up.
+    CompletingRecovery,
+    /// Nothing is left to recover.
+    #[default]
+    Alive,
+}
+
+// === impl RecoveryState ===
+
+impl RecoveryState {
+    /// Spark's name, in capitals.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recovering => "RECOVERING",
+            Self::CompletingRecovery => "COMPLETING_RECOVERY",
+            Self::Alive => "ALIVE",
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A worker and its states (Spark: `WorkerInfo`, `WorkerState`).
+
+use std::sync::Arc;
+
+use crate::{ids::WorkerId, spec::WorkerSpec, time::Timestamp};
+
+/// Where a worker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkerState {
+    /// Its report has been reconciled in this epoch: it gets work.
+    Alive,
+    /// Known from the store or disconnected; keeps what it runs, gets nothing new.
+    Unknown,
+    /// Silent for longer than the worker timeout: what it ran is lost.
+    Dead,
+}
+
+/// A worker. Only `Alive` and `Dead` are stored; `Unknown` is what a stored one is until it has reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    /// Its id.
+    pub id: WorkerId,
+    /// What it offers.
+    pub spec: Arc<WorkerSpec>,
+    /// Where it stands.
+    pub state: WorkerState,
+    /// When it registered first.
+    pub registered_at: Timestamp,
+}
+
+// === impl WorkerState ===
+
+impl WorkerState {
+    /// Spark's name, in capitals.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Alive => "ALIVE",
+            Self::Unknown => "UNKNOWN",
+            Self::Dead => "DEAD",
+        }
+    }
+}

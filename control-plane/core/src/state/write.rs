@@ -1,0 +1,384 @@
+//! The only place that writes entities. Each write notes how the entity was, so that it is stored, and carries every
+//! index along, so that none can be forgotten.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    ids::{AppId, DriverId, ExecutorId, RequestId, WorkerId},
+    resources::Demand,
+    state::{
+        app::Application,
+        changes::note,
+        cluster::ClusterState,
+        driver::{Driver, DriverState},
+        executor::{Executor, ExecutorState},
+        index::{free::Free, timers::Timer},
+        meta::{Meta, Request},
+        worker::{Worker, WorkerState},
+    },
+    time::Timestamp,
+};
+
+/// Where a thing's worker stands, as far as orders are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It takes orders.
+    Alive,
+    /// It may come back; it says then what it runs.
+    Silent,
+    /// Dead or not recorded: what it ran is lost.
+    Gone,
+}
+
+// === impl ClusterState ===
+
+impl ClusterState {
+    pub(crate) fn put_meta(&mut self, meta: Meta) {
+        let before = std::mem::replace(&mut self.meta, meta);
+        self.changes.meta.get_or_insert(before);
+    }
+
+    pub(crate) fn put_worker(&mut self, worker: Worker) {
+        let id = worker.id.clone();
+        let before = self.workers.get(&id).cloned();
+        if before.as_deref() == Some(&worker) {
+            return;
+        }
+        note(&mut self.changes.workers, id.clone(), before.as_ref());
+        let worker = Arc::new(worker);
+        self.workers.insert(id.clone(), Arc::clone(&worker));
+        let forget = match worker.state {
+            WorkerState::Dead => Some(self.now.plus(self.config.dead_worker_retention)),
+            WorkerState::Alive | WorkerState::Unknown => None,
+        };
+        self.index.timers.set(Timer::Worker(id.clone()), forget);
+        if before.is_none_or(|before| before.spec != worker.spec)
+            && self
+                .index
+                .loads
+                .get(&id)
+                .is_some_and(|load| !load.used.is_within(&worker.spec))
+        {
+            self.shrunk.insert(id.clone());
+        }
+        self.pass.grown.insert(id.clone());
+        self.refresh_worker(&id);
+    }
+
+    pub(crate) fn delete_worker(&mut self, id: &WorkerId) {
+        if let Some(before) = self.workers.remove(id) {
+            note(&mut self.changes.workers, id.clone(), Some(&before));
+            self.index.timers.set(Timer::Worker(id.clone()), None);
+            self.refresh_worker(id);
+        }
+    }
+
+    pub(crate) fn put_app(&mut self, app: Application) {
+        let id = app.id.clone();
+        let before = self.apps.get(&id).cloned();
+        if before.as_deref() == Some(&app) {
+            return;
+        }
+        note(&mut self.changes.apps, id.clone(), before.as_ref());
+        self.unindex_ended_app(before.as_deref());
+        if app.state.is_final() {
+            self.index
+                .ended_apps
+                .insert((app.finished_at.unwrap_or_default(), id.clone()));
+        }
+        let due = app.not_before.filter(|_| !app.state.is_final());
+        let due = self.capped(due, self.config.executor_backoff_max);
+        self.index.timers.set(Timer::App(id.clone()), due);
+        self.apps.insert(id.clone(), Arc::new(app));
+        self.refresh_app(&id);
+    }
+
+    pub(crate) fn delete_app(&mut self, id: &AppId) {
+        if let Some(before) = self.apps.remove(id) {
+            note(&mut self.changes.apps, id.clone(), Some(&before));
+            self.unindex_ended_app(Some(&before));
+            self.index.timers.set(Timer::App(id.clone()), None);
+            self.refresh_app(id);
+        }
+    }
+
+    pub(crate) fn put_driver(&mut self, driver: Driver) {
+        let id = driver.id.clone();
+        let before = self.drivers.get(&id).cloned();
+        if before.as_deref() == Some(&driver) {
+            return;
+        }
+        note(&mut self.changes.drivers, id.clone(), before.as_ref());
+        let driver = Arc::new(driver);
+        self.unindex_driver(before.as_ref(), Some(&driver));
+        self.index_driver(&driver);
+        self.drivers.insert(id.clone(), Arc::clone(&driver));
+        let due = self.driver_deadline(&driver);
+        self.index.timers.set(Timer::Driver(id), due);
+    }
+
+    pub(crate) fn delete_driver(&mut self, id: &DriverId) {
+        if let Some(before) = self.drivers.remove(id) {
+            note(&mut self.changes.drivers, id.clone(), Some(&before));
+            self.unindex_driver(Some(&before), None);
+            self.index.timers.set(Timer::Driver(id.clone()), None);
+        }
+    }
+
+    pub(crate) fn put_executor(&mut self, executor: Executor) {
+        let key = (executor.app.clone(), executor.id);
+        let before = self.executors.get(&key).cloned();
+        if before.as_deref() == Some(&executor) {
+            return;
+        }
+        note(&mut self.changes.executors, key.clone(), before.as_ref());
+        let executor = Arc::new(executor);
+        self.unindex_executor(before.as_ref(), Some(&executor));
+        if !executor.state.is_final() {
+            let load = self.index.loads.entry(executor.worker.clone()).or_default();
+            load.executors.insert(key.clone(), Arc::clone(&executor));
+            self.refresh_worker(&executor.worker);
+        }
+        self.index
+            .app_loads
+            .entry(executor.app.clone())
+            .or_default()
+            .insert(&executor);
+        self.executors.insert(key.clone(), Arc::clone(&executor));
+        self.refresh_app(&executor.app);
+        let due = self.executor_deadline(&executor);
+        self.index.timers.set(Timer::Executor(key.0, key.1), due);
+    }
+
+    pub(crate) fn delete_executor(&mut self, app: &AppId, executor: ExecutorId) {
+        let key = (app.clone(), executor);
+        if let Some(before) = self.executors.remove(&key) {
+            note(&mut self.changes.executors, key.clone(), Some(&before));
+            self.unindex_executor(Some(&before), None);
+            self.refresh_app(app);
+            self.index.timers.set(Timer::Executor(key.0, key.1), None);
+        }
+    }
+
+    pub(crate) fn put_request(&mut self, request: Request) {
+        let before = self.requests.get(&request.id).cloned();
+        note(
+            &mut self.changes.requests,
+            request.id.clone(),
+            before.as_ref(),
+        );
+        self.requests.insert(request.id.clone(), Arc::new(request));
+    }
+
+    pub(crate) fn delete_request(&mut self, id: &RequestId) {
+        if let Some(before) = self.requests.remove(id) {
+            note(&mut self.changes.requests, id.clone(), Some(&before));
+            self.index.timers.set(Timer::Request(id.clone()), None);
+        }
+    }
+
+    // --- indexes ---
+
+    fn index_driver(&mut self, driver: &Arc<Driver>) {
+        if let Some(demand) = waiting_demand(driver) {
+            self.index
+                .waiting
+                .insert(&demand, driver.queue, driver.id.clone());
+        }
+        if driver.state.is_placed() {
+            self.index.placed_drivers.insert(driver.id.clone());
+            if let Some(worker) = &driver.worker {
+                let load = self.index.loads.entry(worker.clone()).or_default();
+                load.drivers.insert(driver.id.clone(), Arc::clone(driver));
+                self.refresh_worker(worker);
+            }
+        }
+        if driver.state.is_final() {
+            let ended = (driver.finished_at.unwrap_or_default(), driver.id.clone());
+            self.index.ended_drivers.insert(ended);
+        }
+    }
+
+    fn unindex_driver(&mut self, driver: Option<&Arc<Driver>>, after: Option<&Driver>) {
+        let Some(driver) = driver else { return };
+        let holds_on = after.is_some_and(|after| {
+            after.state.is_placed()
+                && after.worker == driver.worker
+                && after.resources == driver.resources
+        });
+        if let Some(demand) = waiting_demand(driver) {
+            self.index.waiting.remove(&demand, driver.queue);
+        }
+        if driver.state.is_placed() && !holds_on {
+            self.index.placed_drivers.remove(&driver.id);
+            if let Some(worker) = &driver.worker {
+                if let Some(load) = self.index.loads.get_mut(worker) {
+                    load.drivers.remove(&driver.id);
+                }
+                self.pass.grown.insert(worker.clone());
+                self.refresh_worker(worker);
+            }
+        }
+        if driver.state.is_final() {
+            let ended = (driver.finished_at.unwrap_or_default(), driver.id.clone());
+            self.index.ended_drivers.remove(&ended);
+        }
+    }
+
+    fn unindex_executor(&mut self, executor: Option<&Arc<Executor>>, after: Option<&Executor>) {
+        let Some(executor) = executor else { return };
+        let holds_on = after.is_some_and(|a| !a.state.is_final() && a.worker == executor.worker);
+        if let Some(load) = self.index.app_loads.get_mut(&executor.app) {
+            load.remove(executor);
+        }
+        if !executor.state.is_final() && !holds_on {
+            if let Some(load) = self.index.loads.get_mut(&executor.worker) {
+                load.executors.remove(&(executor.app.clone(), executor.id));
+            }
+            self.pass.grown.insert(executor.worker.clone());
+            self.refresh_worker(&executor.worker);
+        }
+    }
+
+    fn unindex_ended_app(&mut self, app: Option<&Application>) {
+        if let Some(app) = app
+            && app.state.is_final()
+        {
+            let ended = (app.finished_at.unwrap_or_default(), app.id.clone());
+            self.index.ended_apps.remove(&ended);
+        }
+    }
+
+    /// Sums up a worker's load anew and files what it has left. Costs what is on it.
+    fn refresh_worker(&mut self, id: &WorkerId) {
+        if let Some(load) = self.index.loads.get_mut(id) {
+            load.recompute();
+            if load.is_empty() {
+                self.index.loads.remove(id);
+            }
+        }
+        let free = self.free_of(id);
+        self.index.free.set(id, free);
+        let fits = self.workers.get(id).is_none_or(|worker| {
+            self.index
+                .loads
+                .get(id)
+                .is_none_or(|load| load.used.is_within(&worker.spec))
+        });
+        if fits {
+            self.shrunk.remove(id);
+        }
+    }
+
+    /// What a worker has left for new work; `None` unless it is alive.
+    pub(crate) fn free_of(&self, id: &WorkerId) -> Option<Free> {
+        let worker = self
+            .workers
+            .get(id)
+            .filter(|worker| worker.state == WorkerState::Alive)?;
+        let used = self.used_on(id);
+        Some(Free {
+            cores: used.cores_free(&worker.spec),
+            memory: used.memory_free(&worker.spec),
+        })
+    }
+
+    /// Files an application among the starving, or takes it out.
+    fn refresh_app(&mut self, id: &AppId) {
+        let app = self.apps.get(id).cloned();
+        let load = self.index.app_loads.entry(id.clone()).or_default();
+        let wants = app.as_ref().and_then(|app| app.wants(load, &self.config));
+        if load.queued != wants
+            && let Some(queue) = app.as_ref().map(|app| app.queue)
+        {
+            if let Some(before) = &load.queued {
+                self.index.starving.remove(before, queue);
+            }
+            if let Some(demand) = &wants {
+                self.index.starving.insert(demand, queue, id.clone());
+            }
+            load.queued = wants;
+        }
+        if load.is_empty() {
+            self.index.app_loads.remove(id);
+        }
+    }
+
+    // --- timers ---
+
+    /// Whether orders to this worker make sense.
+    pub(crate) fn reach(&self, worker: &WorkerId) -> Reach {
+        match self.workers.get(worker).map(|worker| worker.state) {
+            Some(WorkerState::Alive) => Reach::Alive,
+            Some(WorkerState::Unknown) => Reach::Silent,
+            Some(WorkerState::Dead) | None => Reach::Gone,
+        }
+    }
+
+    /// A stored time was made by another master's clock: never wait longer than we would ourselves.
+    fn capped(&self, at: Option<Timestamp>, max: Duration) -> Option<Timestamp> {
+        at.map(|at| at.min(self.now.plus(max)))
+    }
+
+    pub(crate) fn driver_deadline(&self, driver: &Driver) -> Option<Timestamp> {
+        let unanswered = match driver.state {
+            DriverState::Relaunching => {
+                return self.capped(driver.not_before, self.config.driver_backoff_max);
+            }
+            DriverState::Submitted
+            | DriverState::Finished
+            | DriverState::Killed
+            | DriverState::Failed
+            | DriverState::Error => return None,
+            DriverState::Launching => true,
+            DriverState::Running => driver.kill_requested,
+        };
+        match driver
+            .worker
+            .as_ref()
+            .map_or(Reach::Gone, |worker| self.reach(worker))
+        {
+            Reach::Alive if unanswered => Some(self.now.plus(self.config.launch_resend_after)),
+            Reach::Alive | Reach::Silent => None,
+            Reach::Gone => Some(self.now),
+        }
+    }
+
+    pub(crate) fn executor_deadline(&self, executor: &Executor) -> Option<Timestamp> {
+        let Some(app) = self.apps.get(&executor.app) else {
+            return Some(self.now);
+        };
+        if app.state.is_final() && executor.state.is_wanted() {
+            return Some(self.now);
+        }
+        if executor.state.is_final() {
+            return None;
+        }
+        match self.reach(&executor.worker) {
+            Reach::Gone => Some(self.now),
+            Reach::Alive if executor.state != ExecutorState::Running => {
+                Some(self.now.plus(self.config.launch_resend_after))
+            }
+            Reach::Alive | Reach::Silent => executor
+                .started_at
+                .filter(|_| executor.state == ExecutorState::Running)
+                .map(|at| at.plus(self.config.executor_stable_after))
+                .filter(|at| *at > self.now),
+        }
+    }
+}
+
+/// Under which demand a driver waits, if it can be placed now.
+pub(crate) fn waiting_demand(driver: &Driver) -> Option<Demand> {
+    let waits = match driver.state {
+        DriverState::Submitted => true,
+        DriverState::Relaunching => driver.not_before.is_none(),
+        DriverState::Launching
+        | DriverState::Running
+        | DriverState::Finished
+        | DriverState::Killed
+        | DriverState::Failed
+        | DriverState::Error => false,
+    };
+    waits.then(|| driver.spec.demand())
+}
