@@ -1,0 +1,188 @@
+//! Everything that can change the cluster. One command is one [`Transition`](crate::transition::Transition).
+
+use std::sync::Arc;
+
+use crate::{
+    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
+    resources::{Cores, MemoryMib},
+    spec::{ApplicationSpec, DriverSpec, WorkerSpec},
+    state::driver::Exit,
+    time::Timestamp,
+};
+
+/// A request to the leader's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// From an agent: registration and full report in one. Makes the worker alive and reconciles.
+    RegisterWorker {
+        /// Who.
+        worker: WorkerId,
+        /// What it offers.
+        spec: Arc<WorkerSpec>,
+        /// All that it runs and every result that was not acknowledged.
+        report: FullReport,
+    },
+    /// From an agent: one change of one process. Acknowledged in any case, so that the outbox empties.
+    Report {
+        /// Who says so.
+        worker: WorkerId,
+        /// What.
+        report: Report,
+    },
+    /// From the runtime: an agent's session ended. Disconnection is not death: only expiry is.
+    WorkerDisconnected {
+        /// Who.
+        worker: WorkerId,
+    },
+    /// From the runtime: the worker was silent for longer than its timeout (the runtime re-checks before).
+    ExpireWorker {
+        /// Who.
+        worker: WorkerId,
+    },
+    /// From an application: register, or attach again with `app` set.
+    RegisterApplication {
+        /// Made by the client.
+        request: RequestId,
+        /// Of the specification.
+        fingerprint: Fingerprint,
+        /// Set when attaching again.
+        app: Option<AppId>,
+        /// What it asks for.
+        spec: Arc<ApplicationSpec>,
+    },
+    /// From an application: it is done.
+    UnregisterApplication {
+        /// Which.
+        app: AppId,
+        /// It says that it failed.
+        failed: bool,
+        /// Why, for people.
+        message: String,
+    },
+    /// From the runtime: an application's session stayed away longer than the grace.
+    ExpireApplication {
+        /// Which.
+        app: AppId,
+    },
+    /// From an application: how many executors it wants in total. Lowering never kills.
+    RequestExecutors {
+        /// Which.
+        app: AppId,
+        /// In total.
+        total: u32,
+    },
+    /// From an application: end these executors (they are replaced unless the total is lowered first).
+    KillExecutors {
+        /// Which.
+        app: AppId,
+        /// These.
+        executors: Vec<ExecutorId>,
+    },
+    /// From a client: run this driver.
+    SubmitDriver {
+        /// Made by the client; also the submission id.
+        request: RequestId,
+        /// Of the specification.
+        fingerprint: Fingerprint,
+        /// What to run.
+        spec: Arc<DriverSpec>,
+    },
+    /// From a client: end a driver (by driver id or submission id) or an application.
+    Kill {
+        /// Any of the three ids.
+        id: String,
+    },
+    /// From a client: end every driver that is not over.
+    KillAllDrivers,
+    /// From a client: forget what is over.
+    ClearCompleted,
+    /// From the runtime, about every 100 ms while leading: deadlines, back-offs, re-sent orders, retention.
+    Tick,
+    /// From the runtime, once in each epoch: the cluster's id, kept only when there is none yet.
+    Initialize {
+        /// A fresh random id.
+        cluster_id: String,
+    },
+}
+
+/// One process that an agent runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningDriver {
+    /// Which driver.
+    pub driver: DriverId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Since when.
+    pub started_at: Timestamp,
+}
+
+/// One executor that an agent runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningExecutor {
+    /// Of which application.
+    pub app: AppId,
+    /// Which.
+    pub executor: ExecutorId,
+    /// Cores that it holds.
+    pub cores: Cores,
+    /// Memory that it holds.
+    pub memory: MemoryMib,
+    /// Since when.
+    pub started_at: Timestamp,
+}
+
+/// All that an agent runs, and what it has not had acknowledged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FullReport {
+    /// Drivers whose process exists.
+    pub drivers: Vec<RunningDriver>,
+    /// Executors whose process exists.
+    pub executors: Vec<RunningExecutor>,
+    /// Reports in the agent's outbox, oldest first.
+    pub unacknowledged: Vec<Report>,
+}
+
+/// One entry of an agent's outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its number in the outbox, for the acknowledgement.
+    pub sequence: ReportSequence,
+    /// When it happened, by the agent's clock.
+    pub at: Timestamp,
+    /// About which process.
+    pub subject: Subject,
+    /// What happened.
+    pub change: ProcessChange,
+}
+
+/// A process of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// An attempt of a driver.
+    Driver {
+        /// Which driver.
+        driver: DriverId,
+        /// Which attempt.
+        attempt: Attempt,
+    },
+    /// An executor.
+    Executor {
+        /// Of which application.
+        app: AppId,
+        /// Which.
+        executor: ExecutorId,
+    },
+}
+
+/// What happened to a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessChange {
+    /// It exists.
+    Running,
+    /// It ended by itself.
+    Exited(Exit),
+    /// It was ended by an order.
+    Killed(Exit),
+    /// It could not be started.
+    Failed(String),
+}

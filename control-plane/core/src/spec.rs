@@ -1,0 +1,128 @@
+//! What users and agents describe: drivers, applications, workers. Checked at the edges
+//! (`control-plane/src/edge/validate.rs`); the core trusts sizes but never arithmetic.
+
+use std::collections::BTreeMap;
+
+use crate::resources::{Addresses, Amounts, Cores, Demand, MemoryMib};
+
+/// A program with arguments and environment; placeholders are replaced by the agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Added to the environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A submission in Spark's words, kept as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SparkSubmission {
+    /// `appResource`.
+    pub app_resource: String,
+    /// `mainClass`.
+    pub main_class: String,
+    /// `appArgs`.
+    pub app_args: Vec<String>,
+    /// `sparkProperties`.
+    pub properties: BTreeMap<String, String>,
+    /// `environmentVariables`.
+    pub environment: BTreeMap<String, String>,
+    /// `clientSparkVersion`.
+    pub client_version: String,
+}
+
+/// The capability that a worker must offer to run a [`DriverPayload::Spark`].
+pub const SPARK_CAPABILITY: &str = "spark";
+
+/// What a driver runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverPayload {
+    /// A plain program; runs on any worker.
+    Command(CommandLine),
+    /// A Spark application; runs on workers with [`SPARK_CAPABILITY`].
+    Spark(SparkSubmission),
+}
+
+/// What a driver is and needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverSpec {
+    /// For people.
+    pub name: String,
+    /// Who submitted it.
+    pub user: String,
+    /// What it runs.
+    pub payload: DriverPayload,
+    /// Cores, at least 1.
+    pub cores: Cores,
+    /// Memory.
+    pub memory: MemoryMib,
+    /// Custom resources.
+    pub resources: Amounts,
+    /// Run again when it fails.
+    pub supervise: bool,
+}
+
+// === impl DriverSpec ===
+
+impl DriverSpec {
+    /// What this driver needs on its worker.
+    #[must_use]
+    pub fn demand(&self) -> Demand {
+        let capability = match &self.payload {
+            DriverPayload::Command(_) => None,
+            DriverPayload::Spark(_) => Some(SPARK_CAPABILITY.to_owned()),
+        };
+        Demand {
+            cores: self.cores,
+            memory: self.memory,
+            resources: self.resources.clone(),
+            capability,
+        }
+    }
+}
+
+/// What an application asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplicationSpec {
+    /// For people.
+    pub name: String,
+    /// Who registered it.
+    pub user: String,
+    /// The executors' command.
+    pub command: CommandLine,
+    /// Cores over all executors; `None`: the cluster's default (`spark.deploy.defaultCores`).
+    pub cores_max: Option<Cores>,
+    /// Cores of one executor; `None`: one executor a worker, with all the cores that it gets.
+    pub cores_per_executor: Option<Cores>,
+    /// Memory of one executor.
+    pub memory_per_executor: MemoryMib,
+    /// Custom resources of one executor.
+    pub resources_per_executor: Amounts,
+    /// Executors wanted at the start; `None`: no limit.
+    pub executor_limit: Option<u32>,
+    /// An executor that exits with 0 is done and is not replaced (`interrex run`).
+    pub completes: bool,
+    /// The application's own pages, for links.
+    pub ui_url: String,
+}
+
+/// What a worker offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerSpec {
+    /// Where it runs, for people and links.
+    pub host: String,
+    /// `host:port` of the agent's logs, health and metrics.
+    pub web: String,
+    /// Cores offered.
+    pub cores: Cores,
+    /// Memory offered.
+    pub memory: MemoryMib,
+    /// Custom resources offered.
+    pub resources: Addresses,
+    /// What else it can do, such as [`SPARK_CAPABILITY`].
+    pub capabilities: Vec<String>,
+    /// New at each start of the agent's process.
+    pub incarnation: String,
+}
