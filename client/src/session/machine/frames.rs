@@ -1,0 +1,254 @@
+//! What a session does with each kind of frame, and what it learns from them. Pure.
+
+use interrex_proto::v1::{self, MasterFrame, master_frame, peer_frame};
+
+use super::{Attachment, SessionMachine};
+use crate::{
+    masters,
+    session::{
+        event::{Moment, Observation, Output, SessionEvent, StreamId, frame_kind},
+        link::{Link, LinkState, Registration},
+        options::LEARNT_MASTERS_MAX,
+    },
+};
+
+// === impl SessionMachine ===
+
+impl SessionMachine {
+    pub(super) fn on_frame(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        frame: MasterFrame,
+        out: &mut Vec<Output>,
+    ) {
+        use master_frame::Body;
+        let MasterFrame {
+            epoch,
+            body: Some(body),
+        } = frame
+        else {
+            return; // a frame of a newer protocol
+        };
+        if self.link_mut(stream).is_none() {
+            return; // a stream that has been given up
+        }
+        let kind = frame_kind(&body);
+        if epoch != 0 && epoch < self.seen {
+            self.refuse_stale(stream, epoch, kind, out);
+            return;
+        }
+        match body {
+            Body::Standby(standby) => self.on_standby(now, stream, standby, out),
+            Body::Registered(registered) if epoch > 0 => {
+                self.on_registered(now, stream, epoch, registered, out);
+            }
+            Body::MasterChanged(_) if epoch > 0 => self.on_announced(now, stream, epoch, out),
+            Body::Reregister(_) => {
+                self.raise_seen(now, epoch, out);
+                self.register_again(stream, out);
+            }
+            Body::Refused(refused) => self.on_refused(now, stream, refused, out),
+            order @ (Body::Registered(_)
+            | Body::MasterChanged(_)
+            | Body::LaunchDriver(_)
+            | Body::KillDriver(_)
+            | Body::LaunchExecutor(_)
+            | Body::KillExecutor(_)
+            | Body::ReportAck(_)
+            | Body::ExecutorAdded(_)
+            | Body::ExecutorUpdated(_)
+            | Body::WorkerRemoved(_)
+            | Body::ApplicationRemoved(_)) => {
+                if self.attachment == Some(Attachment { stream, epoch }) {
+                    out.push(Output::Notify(SessionEvent::Frame { epoch, body: order }));
+                    return;
+                }
+                out.push(Output::Observe(Observation::Unadopted { kind }));
+                if epoch > self.seen {
+                    self.on_announced(now, stream, epoch, out);
+                }
+            }
+        }
+    }
+
+    fn on_standby(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        standby: v1::Standby,
+        out: &mut Vec<Output>,
+    ) {
+        if self
+            .attachment
+            .is_some_and(|leader| leader.stream == stream)
+        {
+            self.detach(now, "the leader is a standby now", out);
+        }
+        let again = self.next_registration(now);
+        if let Some(link) = self.link_mut(stream) {
+            link.failures = 0;
+            link.state = LinkState::Open {
+                stream,
+                registration: Registration::Standby { again },
+            };
+        }
+        if let Some(leader) = standby.leader.filter(|_| self.attachment.is_none()) {
+            self.follow_hint(now, &leader.rpc, out);
+        }
+    }
+
+    fn on_registered(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        epoch: u64,
+        registered: v1::Registered,
+        out: &mut Vec<Output>,
+    ) {
+        self.raise_seen(now, epoch, out);
+        if let Some(old) = self.attachment.filter(|old| old.stream != stream)
+            && let Some(link) = self.link_mut(old.stream)
+        {
+            // One epoch has one leader: both addresses lead to it, and it answers on the newer stream.
+            link.state = LinkState::Alias { of: stream };
+            out.push(Output::Close { stream: old.stream });
+            for link in &mut self.links {
+                if link.state == (LinkState::Alias { of: old.stream }) {
+                    link.state = LinkState::Alias { of: stream };
+                }
+            }
+        }
+        self.learn_peers(now, &registered);
+        self.attachment = Some(Attachment { stream, epoch });
+        if let Some(link) = self.link_mut(stream) {
+            link.failures = 0;
+            link.state = LinkState::Open {
+                stream,
+                registration: Registration::Accepted,
+            };
+            let master = link.address.clone();
+            out.push(Output::Notify(SessionEvent::Attached {
+                epoch,
+                master,
+                registered,
+            }));
+        }
+    }
+
+    /// A master says that it leads in `epoch`, which is not smaller than `seen`.
+    fn on_announced(&mut self, now: Moment, stream: StreamId, epoch: u64, out: &mut Vec<Output>) {
+        self.raise_seen(now, epoch, out);
+        if self.attachment != Some(Attachment { stream, epoch }) {
+            self.register_again(stream, out);
+        }
+    }
+
+    fn on_refused(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        refused: v1::Refused,
+        out: &mut Vec<Output>,
+    ) {
+        if self
+            .attachment
+            .is_some_and(|leader| leader.stream == stream)
+        {
+            self.detach(now, &format!("the leader refused: {}", refused.reason), out);
+        }
+        let slow = now.after(
+            self.jitter
+                .between(self.backoff.max() / 2, self.backoff.max()),
+        );
+        let failures = self.link_mut(stream).map_or(0, |link| link.failures);
+        let again = now.after(self.backoff.delay(failures, &mut self.jitter));
+        let Some(link) = self.link_mut(stream) else {
+            return;
+        };
+        link.failures = link.failures.saturating_add(1);
+        let master = link.address.clone();
+        if refused.permanent {
+            link.state = LinkState::Waiting { until: slow };
+            out.push(Output::Close { stream });
+            self.lift_aliases(now, stream);
+        } else {
+            link.state = LinkState::Open {
+                stream,
+                registration: Registration::Refused { again },
+            };
+        }
+        let v1::Refused { reason, permanent } = refused;
+        out.push(Output::Notify(SessionEvent::Refused {
+            master,
+            reason,
+            permanent,
+        }));
+    }
+
+    fn refuse_stale(
+        &mut self,
+        stream: StreamId,
+        refused: u64,
+        kind: &'static str,
+        out: &mut Vec<Output>,
+    ) {
+        let seen = self.seen;
+        out.push(Output::Observe(Observation::Stale {
+            kind,
+            refused,
+            seen,
+        }));
+        let answer = v1::StaleEpoch {
+            seen,
+            refused,
+            frame: kind.to_owned(),
+        };
+        out.push(self.frame(stream, peer_frame::Body::StaleEpoch(answer)));
+    }
+
+    /// A standby says who leads: learn the address, or dial it sooner.
+    fn follow_hint(&mut self, now: Moment, address: &str, out: &mut Vec<Output>) {
+        let soon = now.after(self.backoff.delay(0, &mut self.jitter));
+        let redirect = || {
+            Output::Observe(Observation::Redirect {
+                address: address.to_owned(),
+            })
+        };
+        if let Some(link) = self.links.iter_mut().find(|link| link.address == address) {
+            if let LinkState::Waiting { until } = &mut link.state
+                && *until > soon
+            {
+                *until = soon;
+                out.push(redirect());
+            }
+        } else if self.learn(address, now) {
+            out.push(redirect());
+        }
+    }
+
+    /// The leader names every master. What is missing here is learnt, but only where the list is shorter than
+    /// the cluster: otherwise the same masters go by other names in it.
+    fn learn_peers(&mut self, now: Moment, registered: &v1::Registered) {
+        if registered.masters.len() <= self.links.len() {
+            return;
+        }
+        for master in registered
+            .masters
+            .iter()
+            .filter(|m| m.id != registered.master_id)
+        {
+            self.learn(&master.rpc, now);
+        }
+    }
+
+    fn learn(&mut self, address: &str, now: Moment) -> bool {
+        let learnt = self.links.iter().filter(|link| link.learnt).count();
+        let known = self.links.iter().any(|link| link.address == address);
+        if known || learnt >= LEARNT_MASTERS_MAX || !masters::is_address(address) {
+            return false;
+        }
+        self.links.push(Link::new(address.to_owned(), true, now));
+        true
+    }
+}
