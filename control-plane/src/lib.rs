@@ -1,8 +1,11 @@
 //! The Interrex master: the leader's loop, sessions, and its gRPC, REST and admin edges.
 //!
-//! * `records`: entities of `interrex-core` as stored records, and back.
+//! * [`records`]: entities of `interrex-core` as stored records, and back.
 //! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
-//! * `edge`: gRPC, REST and admin servers; they hold no decisions.
-//! * `app`: the composition root.
+//! * [`edge`]: gRPC, REST and admin servers; they hold no decisions.
 
+pub mod edge;
+pub mod metrics;
+pub mod options;
+pub mod records;
 pub mod runtime;

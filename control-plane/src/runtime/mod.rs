@@ -15,7 +15,20 @@ pub mod error;
 pub mod handle;
 pub mod heartbeats;
 pub mod port;
+pub mod role;
 pub mod view;
 
 pub(crate) mod clock;
+pub(crate) mod dispatcher;
+pub(crate) mod leader_loop;
+pub(crate) mod peers;
 pub(crate) mod pulse;
+pub(crate) mod read_gate;
+pub(crate) mod tasks;
+
+pub use self::{
+    error::RequestError,
+    handle::{MasterHandle, MasterStatus, Role},
+    role::RoleOptions,
+    view::{ClusterView, Counts, Found, WorkerLoad},
+};

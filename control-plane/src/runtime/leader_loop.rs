@@ -1,0 +1,330 @@
+//! The pump of `LeaderMachine`: feeds it, and carries out what it returns. One task for one leadership.
+//!
+//! Owns the machine, the view that is being built, and everybody who waits. Never waits for anything but its
+//! inputs: commits run in a task of their own, frames go into bounded queues.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use interrex_core::{
+    command::Command,
+    ids::Epoch,
+    leader::{Answer, BatchId, CommitFailure, LeaderMachine, Output, Publication, StepDown, Ticket},
+    transition::{Mutation, Reply},
+};
+use interrex_persistence::{
+    engine::PersistenceEngine,
+    epoch::{self, CommitSeq},
+    error::CommitError,
+    record::CommitBatch,
+};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, Interval, MissedTickBehavior, error::Elapsed, interval, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    records::encode_batch,
+    runtime::{
+        dispatcher::Dispatcher,
+        error::RequestError,
+        handle::{MasterHandle, Shared},
+        heartbeats::Heartbeats,
+        port::{Input, MAILBOX_MAX, Outcome, Waiter},
+        view::ClusterView,
+    },
+};
+
+/// How often the machine is told that time passes.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// Inputs that are taken from the mailbox at once; they form one batch.
+const INPUTS_MAX: usize = 1024;
+/// Commands that may wait in the machine before the mailbox is left alone: from there on it fills and refuses.
+const BACKLOG_MAX: usize = 1024;
+/// How long a leader that stops waits for what is under way.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+type Committed = Result<Result<CommitSeq, CommitError>, Elapsed>;
+
+/// One leadership's loop.
+#[derive(Debug)]
+pub(crate) struct LeaderLoop {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Arc<dyn PersistenceEngine>,
+    pub(crate) machine: LeaderMachine,
+    pub(crate) view: ClusterView,
+    pub(crate) heartbeats: Arc<Heartbeats>,
+    pub(crate) dispatcher: Dispatcher,
+    /// After this a commit's outcome counts as unknown.
+    pub(crate) commit_deadline: Duration,
+    pub(crate) waiters: Waiters,
+}
+
+/// Why this leadership has to end, seen from outside the machine.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// The election says that leadership is gone.
+    pub(crate) lost: CancellationToken,
+    /// A read met the fence.
+    pub(crate) over: CancellationToken,
+    /// The master is to stop.
+    pub(crate) stop: CancellationToken,
+}
+
+/// Who waits for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    waiting: BTreeMap<Ticket, Waiter>,
+    next: u64,
+}
+
+/// What the loop has woken up for.
+enum Event {
+    Lost,
+    Stop,
+    DrainedTooLong,
+    Committed(BatchId, Committed),
+    Tick(Instant),
+    Inputs,
+    MailboxClosed,
+}
+
+// === impl LeaderLoop ===
+
+impl LeaderLoop {
+    /// Leads until the leadership ends; everybody who waited has been answered then.
+    pub(crate) async fn run(
+        mut self,
+        mut mailbox: mpsc::Receiver<Input>,
+        signals: Signals,
+    ) -> StepDown {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut inbox = Vec::with_capacity(INPUTS_MAX);
+        let mut commit: Option<(BatchId, JoinHandle<Committed>)> = None;
+        let mut stopping = None;
+        let reason = loop {
+            if stopping.is_some() && self.machine.is_idle() {
+                self.machine.step_down(StepDown::Resigned);
+            }
+            if let Some(reason) = self.act(&mut commit) {
+                break reason;
+            }
+            let accepts = stopping.is_none() && self.machine.queue_len() < BACKLOG_MAX;
+            let event = tokio::select! {
+                biased;
+                () = signals.lost.cancelled() => Event::Lost,
+                () = signals.over.cancelled() => Event::Lost,
+                () = signals.stop.cancelled(), if stopping.is_none() => Event::Stop,
+                () = sleep_until(stopping) => Event::DrainedTooLong,
+                (batch, result) = finished(&mut commit) => Event::Committed(batch, result),
+                due = ticks.tick() => Event::Tick(due),
+                received = mailbox.recv_many(&mut inbox, INPUTS_MAX), if accepts => {
+                    if received == 0 { Event::MailboxClosed } else { Event::Inputs }
+                }
+            };
+            match event {
+                Event::Lost => self.machine.step_down(StepDown::Lost),
+                Event::Stop => stopping = Some(Instant::now() + DRAIN_MAX),
+                Event::DrainedTooLong | Event::MailboxClosed => {
+                    self.machine.step_down(StepDown::Resigned);
+                }
+                Event::Committed(batch, result) => {
+                    commit = None;
+                    self.on_commit(batch, result);
+                }
+                Event::Tick(due) => self.on_tick(due, &mut ticks),
+                Event::Inputs => inbox.drain(..).for_each(|input| self.on_input(input)),
+            }
+        };
+        self.refuse_rest(&mut mailbox).await;
+        reason
+    }
+
+    fn on_input(&mut self, input: Input) {
+        let now = self.shared.clock.now();
+        match input {
+            Input::Submit { command, deadline, waiter } => {
+                let ticket = waiter.map(|waiter| self.waiters.add(waiter));
+                let deadline = self.shared.clock.at(deadline);
+                self.machine.submit(ticket, command, deadline, now);
+            }
+            Input::AppAttached(app) => self.machine.app_attached(&app),
+            Input::AppDetached(app) => self.machine.app_detached(&app, now),
+        }
+    }
+
+    fn on_tick(&mut self, due: Instant, ticks: &mut Interval) {
+        let lag = due.elapsed();
+        metrics::histogram!("interrex_loop_lag_seconds").record(lag.as_secs_f64());
+        if lag > TICK * 5 {
+            tracing::warn!(epoch = self.epoch().0, lag_ms = lag.as_millis(), "the loop is late");
+            ticks.reset();
+        }
+        self.shared.pulse.beat();
+        for (worker, at) in self.heartbeats.take_fresh() {
+            self.machine.heartbeat(&worker, at);
+        }
+        self.machine.tick(self.shared.clock.now());
+        metrics::gauge!("interrex_leader_queue_length").set(self.machine.queue_len() as f64);
+    }
+
+    fn on_commit(&mut self, batch: BatchId, result: Committed) {
+        let epoch = self.epoch().0;
+        let failure = match result {
+            Ok(Ok(_seq)) => {
+                self.machine.committed(batch, self.shared.clock.now());
+                return;
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(epoch, %error, "commit failed: stepping down");
+                match error {
+                    CommitError::Fenced { .. } => CommitFailure::Fenced,
+                    CommitError::Rejected(_) => CommitFailure::Rejected,
+                    CommitError::Indeterminate(_) => CommitFailure::Unknown,
+                }
+            }
+            Err(_elapsed) => {
+                let after_ms = self.commit_deadline.as_millis();
+                tracing::warn!(epoch, after_ms, "commit has no answer in time: stepping down");
+                CommitFailure::Unknown
+            }
+        };
+        self.machine.commit_failed(batch, failure);
+    }
+
+    /// Carries out what the machine wants done. Some: the leadership is over.
+    fn act(&mut self, commit: &mut Option<(BatchId, JoinHandle<Committed>)>) -> Option<StepDown> {
+        let outputs = self.machine.poll(self.shared.clock.now());
+        if let Some(Output::StepDown(reason)) = outputs.last() {
+            // First, so that nobody who is answered below comes back to this leadership.
+            tracing::info!(epoch = self.epoch().0, reason = reason.name(), "stepping down");
+            self.shared.port.send_replace(None);
+        }
+        let mut over = None;
+        for output in outputs {
+            match output {
+                Output::Commit { batch, mutations } => {
+                    *commit = Some((batch, self.start_commit(mutations)));
+                }
+                Output::Publish(publication) => self.publish(&publication),
+                Output::Reply { ticket, answer } => self.answer(ticket, answer),
+                Output::Effect(effect) => self.dispatcher.send(effect, &self.view),
+                Output::Reregister { worker, reason } => self.dispatcher.reregister(worker, reason),
+                Output::StepDown(reason) => over = Some(reason),
+            }
+        }
+        over
+    }
+
+    fn start_commit(&self, mutations: Arc<[Mutation]>) -> JoinHandle<Committed> {
+        let engine = Arc::clone(&self.engine);
+        let epoch = epoch::Epoch(self.epoch().0);
+        let deadline = self.commit_deadline;
+        metrics::histogram!("interrex_commit_batch_mutations").record(mutations.len() as f64);
+        // In a task of its own: encoding and storing go on while the loop applies the next commands.
+        tokio::spawn(async move {
+            let mutations = encode_batch(&mutations);
+            timeout(deadline, engine.commit(CommitBatch { epoch, mutations })).await
+        })
+    }
+
+    fn publish(&mut self, publication: &Publication) {
+        self.view.apply(&publication.mutations);
+        for mutation in publication.mutations.iter() {
+            if let Mutation::DeleteWorker(worker) = mutation {
+                self.heartbeats.forget(worker);
+            }
+        }
+        for worker in &publication.workers {
+            self.view.apply(&[Mutation::PutWorker(Arc::clone(worker))]);
+        }
+        if let Some(recovery) = publication.recovery {
+            tracing::info!(epoch = self.epoch().0, state = recovery.name(), "recovery");
+            self.view.set_recovery(recovery);
+        }
+        self.shared.view.send_replace(Arc::new(self.view.clone()));
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        let Some(waiter) = self.waiters.take(ticket) else { return };
+        waiter.answer(self.outcome(answer));
+    }
+
+    fn outcome(&self, answer: Answer) -> Outcome {
+        match answer {
+            Answer::Reply(Reply::Rejected(rejection)) => Err(RequestError::Rejected(rejection)),
+            Answer::Reply(reply) => Ok(reply),
+            Answer::NotLeader => Err(self.not_leader()),
+            Answer::OutcomeUnknown => Err(RequestError::OutcomeUnknown),
+            Answer::DeadlineExceeded => {
+                Err(RequestError::DeadlineExceeded { outcome_unknown: false })
+            }
+            Answer::Busy => {
+                Err(RequestError::Busy { queue: "the leader's queue", max: MAILBOX_MAX })
+            }
+        }
+    }
+
+    /// Answers what is still in the mailbox: none of it has been applied.
+    async fn refuse_rest(&mut self, mailbox: &mut mpsc::Receiver<Input>) {
+        mailbox.close();
+        while let Some(input) = mailbox.recv().await {
+            match input {
+                Input::Submit { waiter: Some(waiter), .. } => waiter.answer(Err(self.not_leader())),
+                Input::Submit { waiter: None, .. }
+                | Input::AppAttached(_)
+                | Input::AppDetached(_) => {}
+            }
+        }
+    }
+
+    fn not_leader(&self) -> RequestError {
+        MasterHandle::new(Arc::clone(&self.shared)).not_leader()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.machine.epoch()
+    }
+
+    /// Has the machine mint the cluster's id, unless there is one.
+    pub(crate) fn initialize(&mut self, cluster_id: String) {
+        let now = self.shared.clock.now();
+        let deadline = now.plus(self.commit_deadline);
+        self.machine.submit(None, Command::Initialize { cluster_id }, deadline, now);
+    }
+}
+
+// === impl Waiters ===
+
+impl Waiters {
+    fn add(&mut self, waiter: Waiter) -> Ticket {
+        let ticket = Ticket(self.next);
+        self.next += 1;
+        self.waiting.insert(ticket, waiter);
+        ticket
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waiter> {
+        self.waiting.remove(&ticket)
+    }
+}
+
+/// Waits for the commit under way; for ever when there is none. Cancel-safe: the task goes on.
+async fn finished(commit: &mut Option<(BatchId, JoinHandle<Committed>)>) -> (BatchId, Committed) {
+    let Some((batch, task)) = commit else { return std::future::pending().await };
+    let batch = *batch;
+    match task.await {
+        Ok(result) => (batch, result),
+        // It panicked, or the runtime ends: what it did is not known.
+        Err(error) => (batch, Ok(Err(CommitError::Indeterminate(Box::new(error))))),
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,230 @@
+//! Attached sessions: agents and applications, on the leader and on standbys.
+//!
+//! Each session has one bounded queue of frames. A peer that does not read loses its session (it comes back and
+//! registers again); the leader never waits for one. Every frame carries the epoch of the leadership that sent it,
+//! which is fixed where the frame is made: a deposed leader cannot borrow a newer one.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use interrex_core::ids::{AppId, Epoch, WorkerId};
+use interrex_proto::v1::{MasterFrame, master_frame::Body};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Frames that may wait in one session's queue.
+pub const SESSION_FRAMES_MAX: usize = 4096;
+/// Bytes that may wait in one session's queue.
+pub const SESSION_BYTES_MAX: usize = 64 << 20;
+/// Sessions of one master.
+pub const SESSIONS_MAX: usize = 65_536;
+
+/// Names one stream of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionId(u64);
+
+/// Who a session speaks for, once it has registered in the current epoch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Peer {
+    Worker(WorkerId),
+    App(AppId),
+}
+
+/// All sessions of this master.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    inner: Mutex<Inner>,
+}
+
+/// The stream's end of a session.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) id: SessionId,
+    pub(crate) frames: FrameQueue,
+    /// Cancelled when the session has to end: replaced, too slow, or the master stops.
+    pub(crate) closed: CancellationToken,
+}
+
+/// Frames on their way to one peer.
+#[derive(Debug)]
+pub(crate) struct FrameQueue {
+    rx: mpsc::Receiver<MasterFrame>,
+    bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The leadership that sessions are bound in; zero on a standby.
+    epoch: Epoch,
+    sessions: BTreeMap<SessionId, Session>,
+    bound: BTreeMap<Peer, SessionId>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    tx: mpsc::Sender<MasterFrame>,
+    bytes: Arc<AtomicUsize>,
+    closed: CancellationToken,
+    peer: Option<Peer>,
+}
+
+// === impl Peers ===
+
+impl Peers {
+    /// A new stream; `None` when there are [`SESSIONS_MAX`].
+    pub(crate) fn attach(&self) -> Option<Attached> {
+        let mut inner = self.lock();
+        if inner.sessions.len() >= SESSIONS_MAX {
+            metrics::counter!("interrex_sessions_refused_total").increment(1);
+            return None;
+        }
+        let id = SessionId(inner.next);
+        inner.next += 1;
+        let (tx, rx) = mpsc::channel(SESSION_FRAMES_MAX);
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let closed = CancellationToken::new();
+        let queue = FrameQueue { rx, bytes: Arc::clone(&bytes) };
+        let session = Session { tx, bytes, closed: closed.clone(), peer: None };
+        inner.sessions.insert(id, session);
+        metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
+        Some(Attached { id, frames: queue, closed })
+    }
+
+    /// A stream has ended. Returns whom it spoke for, unless a newer session does so by now.
+    pub(crate) fn detach(&self, id: SessionId) -> Option<(Epoch, Peer)> {
+        let mut inner = self.lock();
+        let session = inner.sessions.remove(&id)?;
+        metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
+        let peer = session.peer?;
+        let current = inner.bound.get(&peer) == Some(&id);
+        if current {
+            inner.bound.remove(&peer);
+        }
+        current.then_some((inner.epoch, peer))
+    }
+
+    /// From now on `peer` is reached through this session; an older session of the same peer is closed. False
+    /// when the leadership or the session has ended meanwhile.
+    pub(crate) fn bind(&self, epoch: Epoch, peer: &Peer, id: SessionId) -> bool {
+        let mut inner = self.lock();
+        if inner.epoch != epoch {
+            return false;
+        }
+        let Some(session) = inner.sessions.get_mut(&id) else { return false };
+        session.peer = Some(peer.clone());
+        let older = inner.bound.insert(peer.clone(), id).filter(|older| *older != id);
+        if let Some(older) = older.and_then(|older| inner.sessions.get_mut(&older)) {
+            older.peer = None;
+            older.closed.cancel();
+            metrics::counter!("interrex_sessions_closed_total", "reason" => "replaced")
+                .increment(1);
+        }
+        true
+    }
+
+    /// Leadership of `epoch` begins: nobody has registered in it yet.
+    pub(crate) fn begin(&self, epoch: Epoch) {
+        let mut inner = self.lock();
+        inner.unbind_all();
+        inner.epoch = epoch;
+    }
+
+    /// Leadership is over.
+    pub(crate) fn end(&self) {
+        self.begin(Epoch::default());
+    }
+
+    /// Sends to one session.
+    pub(crate) fn send(&self, id: SessionId, epoch: Epoch, body: Body) {
+        let mut inner = self.lock();
+        inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body) });
+    }
+
+    /// Sends to the session that speaks for `peer` in this epoch. False when there is none.
+    pub(crate) fn send_to(&self, peer: &Peer, epoch: Epoch, body: Body) -> bool {
+        let mut inner = self.lock();
+        if inner.epoch != epoch {
+            return false;
+        }
+        let Some(id) = inner.bound.get(peer).copied() else { return false };
+        inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body) })
+    }
+
+    /// Sends to every session, registered or not.
+    pub(crate) fn broadcast(&self, epoch: Epoch, body: &Body) {
+        let mut inner = self.lock();
+        let ids: Vec<_> = inner.sessions.keys().copied().collect();
+        for id in ids {
+            inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body.clone()) });
+        }
+    }
+
+    /// Closes every session: the master stops.
+    pub(crate) fn close_all(&self) {
+        for session in self.lock().sessions.values() {
+            session.closed.cancel();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing between two changes of the maps can panic, so what a poisoned lock guards is whole.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn unbind_all(&mut self) {
+        self.bound.clear();
+        for session in self.sessions.values_mut() {
+            session.peer = None;
+        }
+    }
+
+    /// Never waits: a session whose queue is full is closed.
+    fn push(&mut self, id: SessionId, frame: MasterFrame) -> bool {
+        let Some(session) = self.sessions.get(&id) else { return false };
+        if session.closed.is_cancelled() {
+            return false;
+        }
+        let bytes = frame.encoded_len();
+        let queued = session.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if queued <= SESSION_BYTES_MAX {
+            // Before sending, since the receiver subtracts.
+            session.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if session.tx.try_send(frame).is_ok() {
+                return true;
+            }
+        }
+        tracing::warn!(session = id.0, peer = ?session.peer, queued, "session is too slow: closed");
+        metrics::counter!("interrex_sessions_closed_total", "reason" => "slow").increment(1);
+        session.closed.cancel();
+        false
+    }
+}
+
+// === impl FrameQueue ===
+
+impl FrameQueue {
+    /// The next frame; `None` when the session has been removed.
+    ///
+    /// # Cancel safety
+    /// Safe: no frame is lost.
+    pub(crate) async fn next(&mut self) -> Option<MasterFrame> {
+        let frame = self.rx.recv().await?;
+        self.bytes.fetch_sub(frame.encoded_len(), Ordering::Relaxed);
+        Some(frame)
+    }
+}
+
+#[cfg(test)]
+#[path = "peers_test.rs"]
+mod tests;

@@ -1,0 +1,364 @@
+//! The life of a master: campaign, recover, lead, step down in place, campaign again. It never exits because of
+//! a store, a peer or a bug in a leadership; only shutdown ends it.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use interrex_core::{
+    config::ClusterConfig,
+    ids::Epoch,
+    leader::{LeaderConfig, LeaderMachine, StepDown},
+    transition::Mutation,
+};
+use interrex_persistence::{
+    election::{LeaderElection, Leadership},
+    engine::PersistenceEngine,
+    epoch,
+    error::{CommitError, ElectionError},
+    record::Recovered,
+};
+use interrex_proto::v1::{self, master_frame::Body};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, interval, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    edge::convert::master_message,
+    records::{self, NewerFormat},
+    runtime::{
+        dispatcher::Dispatcher,
+        handle::{MasterHandle, Role, Shared},
+        heartbeats::Heartbeats,
+        leader_loop::{LeaderLoop, Signals, Waiters},
+        peers::Peers,
+        port::{LeaderPort, MAILBOX_MAX, READS_MAX},
+        read_gate::ReadGate,
+        tasks::{OnEnd, Tasks},
+        view::ClusterView,
+    },
+};
+
+/// How often a master that does not lead shows that it lives.
+const IDLE_TURN: Duration = Duration::from_millis(500);
+/// Pauses between campaigns that fail, and between tries to open an epoch.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// A master that must not lead lets others try for this long.
+const UNFIT_PAUSE: Duration = Duration::from_secs(5);
+/// How long giving leadership back may take.
+const RESIGN_MAX: Duration = Duration::from_secs(2);
+
+/// Waits of a master's role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoleOptions {
+    /// A commit that has not been confirmed after this ends the leadership. Default 2 s.
+    pub commit_deadline: Duration,
+    /// Opening an epoch, with reading everything back, may take this long. Default 30 s.
+    pub open_deadline: Duration,
+    /// Bounds of batches and queues.
+    pub leader: LeaderConfig,
+}
+
+/// The task that makes this master a standby or the leader.
+#[derive(Debug)]
+pub(crate) struct RoleTask {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) election: Arc<dyn LeaderElection>,
+    pub(crate) engine: Arc<dyn PersistenceEngine>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) tasks: Tasks,
+    pub(crate) cluster: ClusterConfig,
+    pub(crate) options: RoleOptions,
+}
+
+/// How a leadership ended.
+enum Ended {
+    SteppedDown(StepDown),
+    /// It never began: the epoch could not be opened.
+    NotOpened(CommitError),
+    /// It must not begin.
+    Unfit(NewerFormat),
+}
+
+// === impl RoleOptions ===
+
+impl Default for RoleOptions {
+    fn default() -> Self {
+        Self {
+            commit_deadline: Duration::from_secs(2),
+            open_deadline: Duration::from_secs(30),
+            leader: LeaderConfig::default(),
+        }
+    }
+}
+
+// === impl RoleTask ===
+
+impl RoleTask {
+    /// Runs until shutdown. Leadership has been given back then.
+    pub(crate) async fn run(self) {
+        let stop = self.tasks.stop().clone();
+        let mut pause = PAUSE_MIN;
+        while !stop.is_cancelled() {
+            let leadership = match self.campaign(&stop).await {
+                Some(Ok(leadership)) => leadership,
+                Some(Err(error)) => {
+                    self.report_election(&error);
+                    let wait = if error.retryable() { pause } else { UNFIT_PAUSE };
+                    pause = (pause * 2).min(PAUSE_MAX);
+                    self.rest(wait, &stop).await;
+                    continue;
+                }
+                None => break,
+            };
+            let ended = self.serve(&leadership, &stop).await;
+            pause = match &ended {
+                Some(Ended::SteppedDown(_)) => PAUSE_MIN,
+                Some(Ended::NotOpened(_)) | None => (pause * 2).min(PAUSE_MAX),
+                Some(Ended::Unfit(_)) => UNFIT_PAUSE,
+            };
+            self.rest(pause, &stop).await;
+            pause = pause.min(PAUSE_MAX);
+        }
+        self.become_standby();
+        self.set_role(Role::Standby);
+    }
+
+    /// Waits for leadership, and keeps role and pulse true meanwhile. `None`: shutdown.
+    async fn campaign(
+        &self,
+        stop: &CancellationToken,
+    ) -> Option<Result<Leadership, ElectionError>> {
+        let mut leaders = self.shared.leaders.clone();
+        let mut turns = interval(IDLE_TURN);
+        let campaign = self.election.campaign(&self.shared.me);
+        tokio::pin!(campaign);
+        loop {
+            let led = leaders.borrow_and_update().leader.clone();
+            let follows = led.is_some_and(|leader| leader.id != self.shared.me.id);
+            self.set_role(if follows { Role::Standby } else { Role::Campaigning });
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                won = &mut campaign => return Some(won),
+                Ok(()) = leaders.changed() => {}
+                _ = turns.tick() => self.shared.pulse.beat(),
+            }
+        }
+    }
+
+    /// Leads, and leaves everything as a standby has it. `None`: the leadership's code panicked.
+    async fn serve(&self, leadership: &Leadership, stop: &CancellationToken) -> Option<Ended> {
+        let epoch = Epoch(leadership.epoch.0);
+        tracing::info!(epoch = epoch.0, "elected");
+        metrics::counter!("interrex_elections_won_total").increment(1);
+        let ended = AssertUnwindSafe(self.lead(leadership, stop)).catch_unwind().await.ok();
+        self.become_standby();
+        let reason = match &ended {
+            Some(Ended::SteppedDown(reason)) => reason.name(),
+            Some(Ended::NotOpened(error)) => {
+                tracing::warn!(epoch = epoch.0, %error, "the epoch could not be opened");
+                "not_opened"
+            }
+            Some(Ended::Unfit(error)) => {
+                tracing::error!(epoch = epoch.0, %error, "this master must not lead");
+                "newer_format"
+            }
+            None => {
+                tracing::error!(epoch = epoch.0, "the leader's loop panicked: stepping down");
+                "panic"
+            }
+        };
+        metrics::counter!("interrex_step_downs_total", "reason" => reason).increment(1);
+        if !leadership.lost.is_cancelled()
+            && timeout(RESIGN_MAX, self.election.resign()).await.is_err()
+        {
+            tracing::warn!(epoch = epoch.0, "resigning was not confirmed in time");
+        }
+        ended
+    }
+
+    async fn lead(&self, leadership: &Leadership, stop: &CancellationToken) -> Ended {
+        let epoch = Epoch(leadership.epoch.0);
+        let began = Instant::now();
+        self.set_role(Role::Recovering);
+        let recovered = match self.open(leadership).await {
+            Ok(recovered) => recovered,
+            Err(error) => return Ended::NotOpened(error),
+        };
+        let heartbeats = Arc::new(Heartbeats::default());
+        let (machine, view) = match self.recover(epoch, recovered, &heartbeats).await {
+            Ok(made) => made,
+            Err(error) => return Ended::Unfit(error),
+        };
+        metrics::histogram!("interrex_recovery_duration_seconds")
+            .record(began.elapsed().as_secs_f64());
+
+        let (mailbox_tx, mailbox) = mpsc::channel(MAILBOX_MAX);
+        let (reads_tx, reads) = mpsc::channel(READS_MAX);
+        let over = CancellationToken::new();
+        let _ends_the_gate = over.clone().drop_guard();
+        let gate = ReadGate {
+            epoch,
+            engine: Arc::clone(&self.engine),
+            handle: MasterHandle::new(Arc::clone(&self.shared)),
+            reads,
+            over: over.clone(),
+        };
+        drop(self.tasks.spawn("read gate", OnEnd::Expected, gate.run()));
+        let mut pump = LeaderLoop {
+            shared: Arc::clone(&self.shared),
+            engine: Arc::clone(&self.engine),
+            machine,
+            view: view.clone(),
+            heartbeats,
+            dispatcher: Dispatcher::new(epoch, Arc::clone(&self.peers)),
+            commit_deadline: self.options.commit_deadline,
+            waiters: Waiters::default(),
+        };
+        pump.initialize(uuid::Uuid::new_v4().to_string());
+        self.shared.view.send_replace(Arc::new(view));
+        let port = LeaderPort { epoch, mailbox: mailbox_tx, reads: reads_tx, over: over.clone() };
+        self.announce(port, began.elapsed());
+        let signals = Signals { lost: leadership.lost.clone(), over, stop: stop.clone() };
+        Ended::SteppedDown(pump.run(mailbox, signals).await)
+    }
+
+    /// Opens the epoch; tries again while leadership lasts.
+    async fn open(&self, leadership: &Leadership) -> Result<Recovered, CommitError> {
+        let deadline = Instant::now() + self.options.open_deadline;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let open = self.engine.open_epoch(epoch::Epoch(leadership.epoch.0));
+            let opened = tokio::select! {
+                biased;
+                () = leadership.lost.cancelled() => return Err(lost()),
+                opened = tokio::time::timeout_at(deadline, open) => opened,
+            };
+            self.shared.pulse.beat();
+            match opened {
+                Ok(Ok(recovered)) => return Ok(recovered),
+                Ok(Err(error @ CommitError::Fenced { .. })) => return Err(error),
+                Ok(Err(error)) if Instant::now() + pause >= deadline => return Err(error),
+                Ok(Err(error)) => {
+                    tracing::warn!(epoch = leadership.epoch.0, %error, "opening the epoch again");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                Err(elapsed) => return Err(CommitError::Indeterminate(Box::new(elapsed))),
+            }
+        }
+    }
+
+    /// Decodes and indexes everything, on a thread of its own: with many records this takes a while.
+    async fn recover(
+        &self,
+        epoch: Epoch,
+        recovered: Recovered,
+        heartbeats: &Arc<Heartbeats>,
+    ) -> Result<(LeaderMachine, ClusterView), NewerFormat> {
+        let (config, cluster) = (self.options.leader, self.cluster.clone());
+        let (now, heartbeats) = (self.shared.clock.now(), Arc::clone(heartbeats));
+        let work = move || {
+            let records = recovered.records.len();
+            let decoded = records::decode_all(recovered)?;
+            let machine = LeaderMachine::recover(epoch, config, cluster, decoded.entities, now);
+            for note in machine.state().inconsistencies() {
+                tracing::warn!(epoch = epoch.0, note, "stored records do not fit together");
+            }
+            let quarantined = decoded.quarantined.len();
+            tracing::info!(epoch = epoch.0, records, quarantined, "recovered");
+            let view = first_view(&machine, heartbeats);
+            Ok((machine, view))
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(made) => made,
+            Err(panicked) => match panicked.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Only a runtime that is being torn down cancels it; then nothing runs on from here.
+                Err(_cancelled) => std::future::pending().await,
+            },
+        }
+    }
+
+    fn announce(&self, port: LeaderPort, took: Duration) {
+        let epoch = port.epoch;
+        self.peers.begin(epoch);
+        self.shared.port.send_replace(Some(port));
+        self.set_role(Role::Leading);
+        metrics::gauge!("interrex_epoch").set(epoch.0 as f64);
+        tracing::info!(epoch = epoch.0, took_ms = took.as_millis(), "leading");
+        let leader = Some(master_message(&self.shared.me));
+        self.peers.broadcast(epoch, &Body::MasterChanged(v1::MasterChanged { leader }));
+    }
+
+    /// Forgets the leadership: memory, view, registrations.
+    fn become_standby(&self) {
+        let had = self.shared.port.send_replace(None).is_some()
+            || !self.shared.view.borrow().is_empty();
+        self.shared.view.send_replace(Arc::default());
+        self.peers.end();
+        self.set_role(Role::Standby);
+        if had {
+            let standby = standby(&self.shared);
+            self.peers.broadcast(Epoch::default(), &Body::Standby(standby));
+        }
+    }
+
+    fn set_role(&self, role: Role) {
+        let changed = self.shared.role.send_if_modified(|current| {
+            let changed = *current != role;
+            *current = role;
+            changed
+        });
+        if changed {
+            let leads = if role == Role::Leading { 1.0 } else { 0.0 };
+            metrics::gauge!("interrex_is_leader").set(leads);
+        }
+    }
+
+    fn report_election(&self, error: &ElectionError) {
+        match error {
+            ElectionError::Closed => tracing::error!(%error, "no more elections here"),
+            ElectionError::Interrupted(_) => tracing::warn!(%error, "campaigning again"),
+        }
+    }
+
+    async fn rest(&self, pause: Duration, stop: &CancellationToken) {
+        let end = Instant::now() + pause;
+        while Instant::now() < end && !stop.is_cancelled() {
+            self.shared.pulse.beat();
+            let turn = sleep(IDLE_TURN.min(end - Instant::now()));
+            if stop.run_until_cancelled(turn).await.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// What a standby says to a peer.
+pub(crate) fn standby(shared: &Shared) -> v1::Standby {
+    let leaders = shared.leaders.borrow();
+    let leader = leaders.leader.as_ref().filter(|leader| leader.id != shared.me.id);
+    v1::Standby { leader: leader.map(master_message), leader_epoch: leaders.epoch.0 }
+}
+
+/// What readers see before the first commit: everything that was recovered.
+fn first_view(machine: &LeaderMachine, heartbeats: Arc<Heartbeats>) -> ClusterView {
+    let state = machine.state();
+    let mut view = ClusterView::new(machine.epoch(), heartbeats);
+    view.set_recovery(state.recovery_state());
+    view.apply(&[Mutation::PutMeta(state.meta().clone())]);
+    state.workers().for_each(|worker| view.apply(&[Mutation::PutWorker(Arc::clone(worker))]));
+    state.apps().for_each(|app| view.apply(&[Mutation::PutApp(Arc::clone(app))]));
+    state.drivers().for_each(|driver| view.apply(&[Mutation::PutDriver(Arc::clone(driver))]));
+    state.executors().for_each(|exec| view.apply(&[Mutation::PutExecutor(Arc::clone(exec))]));
+    state.requests().for_each(|request| view.apply(&[Mutation::PutRequest(Arc::clone(request))]));
+    view
+}
+
+fn lost() -> CommitError {
+    CommitError::Rejected("leadership was lost before the epoch was open".into())
+}
