@@ -17,6 +17,7 @@ pub mod command;
 pub mod config;
 pub mod effect;
 pub mod ids;
+pub mod leader;
 pub mod liveness;
 mod machines;
 pub mod resources;

@@ -1,1 +1,513 @@
+use std::{sync::Arc, time::Duration};
 
+use crate::{
+    command::{Command, FullReport},
+    config::ClusterConfig,
+    effect::{Effect, WorkerOrder},
+    ids::{Epoch, Fingerprint, RequestId, WorkerId},
+    leader::{
+        Answer, BatchId, BatchLimits, CommitFailure, LeaderConfig, LeaderMachine, Output,
+        Publication, StepDown, Ticket,
+    },
+    resources::{Amounts, Cores, MemoryMib},
+    spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    state::cluster::{ClusterState, RecoveredEntities},
+    time::Timestamp,
+    transition::{Reply, Transition},
+};
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const LATER: Timestamp = Timestamp(1_060_000);
+
+fn later(ms: u64) -> Timestamp {
+    NOW.plus(Duration::from_millis(ms))
+}
+
+fn machine_with(config: LeaderConfig) -> (LeaderMachine, ClusterState) {
+    let cluster = ClusterConfig::default();
+    let entities = RecoveredEntities::default();
+    let machine = LeaderMachine::recover(Epoch(7), config, cluster.clone(), entities.clone(), NOW);
+    (machine, ClusterState::recover(cluster, entities, NOW))
+}
+
+/// A machine, and a bare state that shows what each command decides.
+fn machine() -> (LeaderMachine, ClusterState) {
+    machine_with(LeaderConfig::default())
+}
+
+fn driver_with(id: &str, args: Vec<String>) -> Command {
+    Command::SubmitDriver {
+        request: RequestId::new(id),
+        fingerprint: Fingerprint([1; 32]),
+        spec: Arc::new(DriverSpec {
+            name: id.into(),
+            user: "u".into(),
+            payload: DriverPayload::Command(CommandLine {
+                program: "true".into(),
+                args,
+                ..CommandLine::default()
+            }),
+            cores: Cores(1),
+            memory: MemoryMib(64),
+            resources: Amounts::new(),
+            supervise: false,
+        }),
+    }
+}
+
+fn driver(id: &str) -> Command {
+    driver_with(id, vec![])
+}
+
+fn worker(id: &str) -> Command {
+    Command::RegisterWorker {
+        worker: WorkerId::new(id),
+        spec: Arc::new(WorkerSpec {
+            host: "h".into(),
+            cores: Cores(8),
+            memory: MemoryMib(8192),
+            incarnation: "i".into(),
+            ..WorkerSpec::default()
+        }),
+        report: FullReport::default(),
+    }
+}
+
+fn commit(batch: u64, transitions: &[&Transition]) -> Output {
+    let mutations: Vec<_> = transitions
+        .iter()
+        .flat_map(|t| t.mutations.clone())
+        .collect();
+    Output::Commit {
+        batch: BatchId(batch),
+        mutations: mutations.into(),
+    }
+}
+
+fn publish(transitions: &[&Transition]) -> Output {
+    let mutations: Vec<_> = transitions
+        .iter()
+        .flat_map(|t| t.mutations.clone())
+        .collect();
+    Output::Publish(Publication {
+        mutations: mutations.into(),
+        workers: vec![],
+        recovery: None,
+    })
+}
+
+fn reply(ticket: u64, transition: &Transition) -> Output {
+    answer(ticket, Answer::Reply(transition.reply.clone()))
+}
+
+fn answer(ticket: u64, answer: Answer) -> Output {
+    Output::Reply {
+        ticket: Ticket(ticket),
+        answer,
+    }
+}
+
+fn effects(transition: &Transition) -> Vec<Output> {
+    transition
+        .effects
+        .iter()
+        .cloned()
+        .map(Output::Effect)
+        .collect()
+}
+
+#[test]
+fn reply_and_effects_wait_for_the_commit_and_leave_in_order() {
+    let (mut machine, mut state) = machine();
+    let registered = state.apply(NOW, worker("w1"));
+    let submitted = state.apply(NOW, driver("s1"));
+    assert!(matches!(
+        submitted.effects.as_slice(),
+        [Effect::Worker {
+            order: WorkerOrder::LaunchDriver { .. },
+            ..
+        }]
+    ));
+
+    machine.submit(Some(Ticket(1)), worker("w1"), LATER, NOW);
+    machine.submit(Some(Ticket(2)), driver("s1"), LATER, NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![commit(0, &[&registered, &submitted])]
+    );
+    assert_eq!(machine.poll(NOW), vec![], "one commit, asked for once");
+
+    machine.committed(BatchId(0), NOW);
+    let mut expected = vec![
+        publish(&[&registered, &submitted]),
+        reply(1, &registered),
+        reply(2, &submitted),
+    ];
+    expected.extend(effects(&registered));
+    expected.extend(effects(&submitted));
+    assert_eq!(machine.poll(NOW), expected);
+    assert!(machine.is_idle());
+}
+
+#[test]
+fn what_arrives_during_a_commit_forms_the_next_batch() {
+    let (mut machine, mut state) = machine();
+    let first = state.apply(NOW, driver("s1"));
+    let second = state.apply(NOW, driver("s2"));
+    let third = state.apply(NOW, driver("s3"));
+
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
+    machine.submit(Some(Ticket(3)), driver("s3"), LATER, NOW);
+    assert_eq!(machine.poll(NOW), vec![], "one batch in flight");
+
+    machine.committed(BatchId(0), NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            publish(&[&first]),
+            reply(1, &first),
+            commit(1, &[&second, &third])
+        ]
+    );
+    machine.committed(BatchId(1), NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            publish(&[&second, &third]),
+            reply(2, &second),
+            reply(3, &third)
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_changes_nothing_still_proves_leadership() {
+    let (mut machine, mut state) = machine();
+    let refused = state.apply(
+        NOW,
+        Command::Kill {
+            id: "nothing".into(),
+        },
+    );
+    machine.submit(
+        Some(Ticket(1)),
+        Command::Kill {
+            id: "nothing".into(),
+        },
+        LATER,
+        NOW,
+    );
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[])]);
+    machine.committed(BatchId(0), NOW);
+    assert_eq!(machine.poll(NOW), vec![reply(1, &refused)]);
+}
+
+#[test]
+fn an_answer_is_not_covered_by_a_commit_that_began_before_it() {
+    let (mut machine, mut state) = machine();
+    let first = state.apply(NOW, driver("s1"));
+    let replayed = state.apply(NOW, driver("s1"));
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    machine.submit(Some(Ticket(2)), driver("s1"), LATER, NOW);
+    machine.committed(BatchId(0), NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![publish(&[&first]), reply(1, &first), commit(1, &[])]
+    );
+    machine.committed(BatchId(1), NOW);
+    assert_eq!(machine.poll(NOW), vec![reply(2, &replayed)]);
+}
+
+#[test]
+fn an_unknown_commit_ends_the_leadership_and_only_its_batch_is_in_doubt() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            commands: 1,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, mut state) = machine_with(config);
+    let first = state.apply(NOW, driver("s1"));
+    for id in 1..=3 {
+        machine.submit(Some(Ticket(id)), driver(&format!("s{id}")), LATER, NOW);
+    }
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    machine.commit_failed(BatchId(0), CommitFailure::Unknown);
+    machine.submit(Some(Ticket(4)), driver("s4"), LATER, NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            answer(1, Answer::OutcomeUnknown),
+            answer(2, Answer::NotLeader),
+            answer(3, Answer::NotLeader),
+            Output::StepDown(StepDown::CommitFailed(CommitFailure::Unknown)),
+            answer(4, Answer::NotLeader),
+        ]
+    );
+}
+
+#[test]
+fn a_fenced_batch_was_surely_not_stored() {
+    for failure in [CommitFailure::Fenced, CommitFailure::Rejected] {
+        let (mut machine, _) = machine();
+        machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+        drop(machine.poll(NOW));
+        machine.commit_failed(BatchId(0), failure);
+        assert_eq!(
+            machine.poll(NOW),
+            vec![
+                answer(1, Answer::NotLeader),
+                Output::StepDown(StepDown::CommitFailed(failure)),
+            ]
+        );
+        machine.committed(BatchId(0), NOW);
+        machine.tick(later(60_000));
+        assert_eq!(
+            machine.poll(NOW),
+            vec![],
+            "nothing leaves after the step-down"
+        );
+    }
+}
+
+#[test]
+fn a_lost_leadership_leaves_the_batch_under_way_in_doubt() {
+    let (mut machine, _) = machine();
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    drop(machine.poll(NOW));
+    machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
+    machine.step_down(StepDown::Lost);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            answer(1, Answer::OutcomeUnknown),
+            answer(2, Answer::NotLeader),
+            Output::StepDown(StepDown::Lost),
+        ]
+    );
+}
+
+#[test]
+fn a_full_batch_makes_commands_wait_and_a_full_queue_refuses() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            commands: 2,
+            ..BatchLimits::default()
+        },
+        queue_max: 1,
+        ..LeaderConfig::default()
+    };
+    let (mut machine, mut state) = machine_with(config);
+    let decided: Vec<_> = (1..=3)
+        .map(|id| state.apply(NOW, driver(&format!("s{id}"))))
+        .collect();
+    for id in 1..=4 {
+        machine.submit(Some(Ticket(id)), driver(&format!("s{id}")), LATER, NOW);
+    }
+    assert_eq!(machine.queue_len(), 1);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            answer(4, Answer::Busy),
+            commit(0, &[&decided[0], &decided[1]])
+        ]
+    );
+    assert_eq!(
+        machine.queue_len(),
+        0,
+        "room again: the next batch is being filled"
+    );
+    machine.committed(BatchId(0), NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            publish(&[&decided[0], &decided[1]]),
+            reply(1, &decided[0]),
+            reply(2, &decided[1]),
+            commit(1, &[&decided[2]]),
+        ]
+    );
+}
+
+#[test]
+fn a_command_whose_deadline_passed_in_the_queue_is_not_applied() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            commands: 1,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, mut state) = machine_with(config);
+    let first = state.apply(NOW, driver("s1"));
+    let second = state.apply(NOW, driver("s2"));
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
+    machine.submit(Some(Ticket(3)), driver("s3"), later(50), NOW);
+    machine.committed(BatchId(0), later(100));
+    assert_eq!(
+        machine.poll(later(100)),
+        vec![
+            publish(&[&first]),
+            reply(1, &first),
+            commit(1, &[&second]),
+            answer(3, Answer::DeadlineExceeded),
+        ]
+    );
+    assert!(machine.state().request(&RequestId::new("s3")).is_none());
+}
+
+#[test]
+fn a_command_that_is_larger_than_a_batch_is_spread_and_answered_by_the_last() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            bytes: 2_000,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, mut state) = machine_with(config);
+    let large = driver_with("s1", vec!["x".repeat(3_000)]);
+    let decided = state.apply(NOW, large.clone());
+    machine.submit(Some(Ticket(1)), large, LATER, NOW);
+    let mut stored = vec![];
+    let mut batch = 0;
+    let reply = loop {
+        let outputs = machine.poll(NOW);
+        for output in &outputs {
+            if let Output::Commit { mutations, .. } = output {
+                stored.extend(mutations.to_vec());
+            }
+        }
+        if let Some(Output::Reply { answer, .. }) =
+            outputs.iter().find(|o| matches!(o, Output::Reply { .. }))
+        {
+            break answer.clone();
+        }
+        machine.committed(BatchId(batch), NOW);
+        batch += 1;
+        assert!(batch < 10);
+    };
+    assert!(batch > 1, "it took several batches");
+    assert_eq!(stored, decided.mutations);
+    assert_eq!(reply, Answer::Reply(decided.reply));
+}
+
+#[test]
+fn a_part_that_was_stored_leaves_the_rest_in_doubt_even_when_fenced() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            bytes: 2_000,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, _) = machine_with(config);
+    machine.submit(
+        Some(Ticket(1)),
+        driver_with("s1", vec!["x".repeat(3_000)]),
+        LATER,
+        NOW,
+    );
+    drop(machine.poll(NOW));
+    machine.committed(BatchId(0), NOW);
+    drop(machine.poll(NOW));
+    machine.commit_failed(BatchId(1), CommitFailure::Fenced);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![
+            answer(1, Answer::OutcomeUnknown),
+            Output::StepDown(StepDown::CommitFailed(CommitFailure::Fenced)),
+        ]
+    );
+}
+
+#[test]
+fn an_idle_leader_proves_itself_now_and_then() {
+    let (mut machine, _) = machine();
+    for ms in (0..5_000).step_by(100) {
+        machine.tick(later(ms));
+        assert_eq!(machine.poll(later(ms)), vec![]);
+    }
+    machine.tick(later(5_000));
+    assert_eq!(machine.poll(later(5_000)), vec![commit(0, &[])]);
+    machine.committed(BatchId(0), later(5_010));
+    machine.tick(later(5_100));
+    assert_eq!(machine.poll(later(5_100)), vec![]);
+}
+
+#[test]
+fn a_worker_that_did_not_register_in_this_epoch_is_asked_to() {
+    let (mut machine, _) = machine();
+    machine.heartbeat(&WorkerId::new("w1"), NOW);
+    assert_eq!(
+        machine.poll(NOW),
+        vec![Output::Reregister {
+            worker: WorkerId::new("w1"),
+            reason: "it is not registered",
+        }]
+    );
+    machine.submit(None, worker("w1"), LATER, NOW);
+    machine.heartbeat(&WorkerId::new("w1"), NOW);
+    let outputs = machine.poll(NOW);
+    assert!(
+        matches!(outputs.as_slice(), [Output::Commit { .. }]),
+        "{outputs:?}"
+    );
+}
+
+#[test]
+fn a_beating_worker_lives_and_a_silent_one_expires() {
+    let (mut machine, _) = machine();
+    machine.submit(None, worker("w1"), LATER, NOW);
+    machine.submit(None, worker("w2"), LATER, NOW);
+    let mut batch = 0;
+    let mut run = |machine: &mut LeaderMachine, until: u64, from: u64| {
+        for ms in (from..until).step_by(100) {
+            machine.heartbeat(&WorkerId::new("w1"), later(ms));
+            machine.tick(later(ms));
+            for output in machine.poll(later(ms)) {
+                if matches!(output, Output::Commit { .. }) {
+                    machine.committed(BatchId(batch), later(ms));
+                    batch += 1;
+                }
+            }
+        }
+    };
+    run(&mut machine, 25_000, 0);
+    let state = |id: &str| {
+        machine
+            .state()
+            .worker(&WorkerId::new(id))
+            .unwrap()
+            .state
+            .name()
+    };
+    assert_eq!((state("w1"), state("w2")), ("ALIVE", "DEAD"));
+}
+
+#[test]
+fn an_unknown_batch_is_ignored() {
+    let (mut machine, _) = machine();
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    drop(machine.poll(NOW));
+    machine.committed(BatchId(9), NOW);
+    machine.commit_failed(BatchId(9), CommitFailure::Unknown);
+    assert_eq!(machine.poll(NOW), vec![]);
+    machine.committed(BatchId(0), NOW);
+    assert!(matches!(
+        machine.poll(NOW).as_slice(),
+        [
+            Output::Publish(_),
+            Output::Reply {
+                answer: Answer::Reply(Reply::DriverSubmitted { .. }),
+                ..
+            }
+        ]
+    ));
+}
