@@ -56,8 +56,4 @@ impl Timers {
     pub(crate) fn get(&self, timer: &Timer) -> Option<Timestamp> {
         self.at.get(timer).copied()
     }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Timer, &Timestamp)> {
-        self.at.iter()
-    }
 }

@@ -61,10 +61,6 @@ impl<I: Clone + PartialEq> Waiting<I> {
         std::mem::take(&mut self.fresh)
     }
 
-    pub(crate) fn has_fresh(&self) -> bool {
-        !self.fresh.is_empty()
-    }
-
     /// Demands that ask for at most these cores.
     pub(crate) fn demands_up_to(&self, cores: u64) -> impl Iterator<Item = &Demand> {
         // Demands are ordered by cores first.

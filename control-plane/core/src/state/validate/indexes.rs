@@ -1,0 +1,256 @@
+//! Indexes against what the entities say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Faults;
+use crate::{
+    ids::{AppId, DriverId, QueuePosition, WorkerId},
+    resources::{Addresses, Demand},
+    state::{
+        cluster::ClusterState,
+        driver::DriverState,
+        executor::ExecutorState,
+        index::{
+            app_load::AppLoad,
+            free::FreeIndex,
+            load::Load,
+            timers::{Timer, Timers},
+        },
+        worker::WorkerState,
+        write::waiting_demand,
+    },
+};
+
+type Groups<I> = BTreeMap<Demand, BTreeMap<QueuePosition, I>>;
+
+// === impl ClusterState ===
+
+impl ClusterState {
+    pub(super) fn check_loads(&self, faults: &mut Faults) {
+        let mut loads: BTreeMap<WorkerId, Load> = BTreeMap::new();
+        for driver in self
+            .drivers
+            .values()
+            .filter(|driver| driver.state.is_placed())
+        {
+            if let Some(worker) = &driver.worker {
+                let load = loads.entry(worker.clone()).or_default();
+                load.drivers.insert(driver.id.clone(), driver.clone());
+            }
+        }
+        for executor in self
+            .executors
+            .values()
+            .filter(|executor| !executor.state.is_final())
+        {
+            let load = loads.entry(executor.worker.clone()).or_default();
+            load.executors
+                .insert((executor.app.clone(), executor.id), executor.clone());
+        }
+        for (id, load) in &mut loads {
+            load.recompute();
+            check_addresses(id, load, faults);
+        }
+        faults.check(loads == self.index.loads, || {
+            format!("loads are {:?}, should be {loads:?}", self.index.loads)
+        });
+        let mut free = FreeIndex::default();
+        for worker in self.workers.values() {
+            let used = self.used_on(&worker.id);
+            let fits = used.is_within(&worker.spec);
+            faults.check(fits || self.shrunk.contains(&worker.id), || {
+                format!(
+                    "worker {} offers {:?}, in use are {used:?}",
+                    worker.id, worker.spec
+                )
+            });
+            if worker.state == WorkerState::Alive {
+                free.set(&worker.id, self.free_of(&worker.id));
+            }
+        }
+        faults.check(free == self.index.free, || {
+            format!("free workers are {:?}, should be {free:?}", self.index.free)
+        });
+    }
+
+    pub(super) fn check_queues(&self, faults: &mut Faults) {
+        let mut waiting: Groups<DriverId> = Groups::new();
+        let mut placed = BTreeSet::new();
+        for driver in self.drivers.values() {
+            if let Some(demand) = waiting_demand(driver) {
+                waiting
+                    .entry(demand)
+                    .or_default()
+                    .insert(driver.queue, driver.id.clone());
+            }
+            if driver.state.is_placed() {
+                placed.insert(driver.id.clone());
+            }
+        }
+        faults.check(waiting == *self.index.waiting.groups(), || {
+            format!(
+                "waiting are {:?}, should be {waiting:?}",
+                self.index.waiting.groups()
+            )
+        });
+        faults.check(placed == self.index.placed_drivers, || {
+            format!(
+                "placed are {:?}, should be {placed:?}",
+                self.index.placed_drivers
+            )
+        });
+        let mut app_loads: BTreeMap<AppId, AppLoad> = BTreeMap::new();
+        for executor in self.executors.values() {
+            app_loads
+                .entry(executor.app.clone())
+                .or_default()
+                .insert(executor);
+        }
+        let mut starving: Groups<AppId> = Groups::new();
+        for app in self.apps.values() {
+            let load = app_loads.entry(app.id.clone()).or_default();
+            load.queued = app.wants(load, &self.config);
+            if let Some(demand) = &load.queued {
+                starving
+                    .entry(demand.clone())
+                    .or_default()
+                    .insert(app.queue, app.id.clone());
+            }
+        }
+        app_loads.retain(|_, load| !load.is_empty());
+        faults.check(app_loads == self.index.app_loads, || {
+            format!(
+                "loads of applications are {:?}, should be {app_loads:?}",
+                self.index.app_loads
+            )
+        });
+        faults.check(starving == *self.index.starving.groups(), || {
+            format!(
+                "starving are {:?}, should be {starving:?}",
+                self.index.starving.groups()
+            )
+        });
+    }
+
+    pub(super) fn check_history(&self, faults: &mut Faults) {
+        let drivers: BTreeSet<_> = self
+            .drivers
+            .values()
+            .filter(|driver| driver.state.is_final())
+            .map(|driver| (driver.finished_at.unwrap_or_default(), driver.id.clone()))
+            .collect();
+        faults.check(drivers == self.index.ended_drivers, || {
+            format!(
+                "ended drivers are {:?}, should be {drivers:?}",
+                self.index.ended_drivers
+            )
+        });
+        let apps: BTreeSet<_> = self
+            .apps
+            .values()
+            .filter(|app| app.state.is_final())
+            .map(|app| (app.finished_at.unwrap_or_default(), app.id.clone()))
+            .collect();
+        faults.check(apps == self.index.ended_apps, || {
+            format!(
+                "ended applications are {:?}, should be {apps:?}",
+                self.index.ended_apps
+            )
+        });
+    }
+
+    /// Whatever must be looked at again has a timer: an order without an answer, a back-off, a reference to nothing.
+    pub(super) fn check_timers(&self, faults: &mut Faults) {
+        let timers: &Timers = &self.index.timers;
+        let mut needs = |timer: Timer| {
+            faults.check(timers.get(&timer).is_some(), || {
+                format!("{timer:?} is not set")
+            });
+        };
+        for driver in self.drivers.values() {
+            let alive = driver
+                .worker
+                .as_ref()
+                .is_some_and(|worker| self.is_alive(worker));
+            let unanswered = driver.state == DriverState::Launching
+                || (driver.state == DriverState::Running && driver.kill_requested);
+            if driver.not_before.is_some() || (alive && unanswered) {
+                needs(Timer::Driver(driver.id.clone()));
+            }
+        }
+        for executor in self.executors.values() {
+            let unanswered = match executor.state {
+                ExecutorState::Launching | ExecutorState::Killing => true,
+                ExecutorState::Running
+                | ExecutorState::Killed
+                | ExecutorState::Failed
+                | ExecutorState::Lost
+                | ExecutorState::Exited => false,
+            };
+            if unanswered && self.is_alive(&executor.worker) {
+                needs(Timer::Executor(executor.app.clone(), executor.id));
+            }
+        }
+        for app in self.apps.values().filter(|app| app.not_before.is_some()) {
+            needs(Timer::App(app.id.clone()));
+        }
+        for worker in self
+            .workers
+            .values()
+            .filter(|worker| worker.state == WorkerState::Dead)
+        {
+            needs(Timer::Worker(worker.id.clone()));
+        }
+    }
+
+    /// The scheduler's promise: it left nothing that fits.
+    pub(super) fn check_nothing_fits(&self, faults: &mut Faults) {
+        if self.pass.unfinished {
+            return;
+        }
+        let mut check = |what: &str, demand: &Demand| {
+            let fitting = self
+                .workers
+                .keys()
+                .find(|worker| self.fits_on(worker, demand));
+            faults.check(fitting.is_none(), || {
+                format!("{what} {demand:?} waits, fits on {fitting:?}")
+            });
+        };
+        if !self.pass.held_back {
+            self.index
+                .waiting
+                .groups()
+                .keys()
+                .for_each(|demand| check("driver", demand));
+        }
+        self.index
+            .starving
+            .groups()
+            .keys()
+            .for_each(|demand| check("executor", demand));
+    }
+
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.workers
+            .get(worker)
+            .is_some_and(|worker| worker.state == WorkerState::Alive)
+    }
+}
+
+/// No address is held by two.
+fn check_addresses(worker: &WorkerId, load: &Load, faults: &mut Faults) {
+    let held = load.drivers.values().map(|driver| &driver.resources);
+    let held = held.chain(load.executors.values().map(|executor| &executor.resources));
+    let mut seen: BTreeSet<(&String, &String)> = BTreeSet::new();
+    for addresses in held {
+        let addresses: &Addresses = addresses;
+        for (name, addresses) in addresses {
+            for address in addresses {
+                faults.check(seen.insert((name, address)), || {
+                    format!("worker {worker}: {name} {address} is held twice")
+                });
+            }
+        }
+    }
+}

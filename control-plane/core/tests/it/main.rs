@@ -1,0 +1,10 @@
+//! The core seen from outside: commands in, transitions out.
+
+mod applications;
+mod drivers;
+mod properties;
+mod recovery;
+mod scale;
+mod support;
+mod vectors;
+mod workers;

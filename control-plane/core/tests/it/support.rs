@@ -1,0 +1,405 @@
+//! A small cluster under test: every command is followed by `validate()`, and every mutation is folded into a store
+//! of its own, so that a failover can be played at any time.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use interrex_core::{
+    command::{
+        Command, FullReport, ProcessChange, Report, RunningDriver, RunningExecutor, Subject,
+    },
+    config::ClusterConfig,
+    effect::{AppNotice, Effect, WorkerOrder},
+    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
+    resources::{Addresses, Amounts, Cores, MemoryMib},
+    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    state::{
+        app::Application,
+        cluster::{ClusterState, RecoveredEntities},
+        driver::{Driver, Exit},
+        executor::Executor,
+        meta::{Meta, Request},
+        worker::Worker,
+    },
+    time::Timestamp,
+    transition::{Mutation, Reply, Transition},
+};
+
+/// 2026-11-29 14:32:00 UTC.
+pub(crate) const START: u64 = 1_795_962_720_000;
+
+/// What a store would hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Store {
+    pub(crate) meta: Meta,
+    pub(crate) workers: BTreeMap<WorkerId, Worker>,
+    pub(crate) apps: BTreeMap<AppId, Application>,
+    pub(crate) drivers: BTreeMap<DriverId, Driver>,
+    pub(crate) executors: BTreeMap<(AppId, ExecutorId), Executor>,
+    pub(crate) requests: BTreeMap<RequestId, Request>,
+}
+
+impl Store {
+    pub(crate) fn fold(&mut self, mutation: &Mutation) {
+        match mutation.clone() {
+            Mutation::PutMeta(meta) => self.meta = meta,
+            Mutation::PutWorker(x) => drop(self.workers.insert(x.id.clone(), (*x).clone())),
+            Mutation::DeleteWorker(id) => assert!(self.workers.remove(&id).is_some()),
+            Mutation::PutApp(x) => drop(self.apps.insert(x.id.clone(), (*x).clone())),
+            Mutation::DeleteApp(id) => assert!(self.apps.remove(&id).is_some()),
+            Mutation::PutDriver(x) => drop(self.drivers.insert(x.id.clone(), (*x).clone())),
+            Mutation::DeleteDriver(id) => assert!(self.drivers.remove(&id).is_some()),
+            Mutation::PutExecutor(x) => {
+                drop(self.executors.insert((x.app.clone(), x.id), (*x).clone()));
+            }
+            Mutation::DeleteExecutor(app, id) => {
+                assert!(self.executors.remove(&(app, id)).is_some());
+            }
+            Mutation::PutRequest(x) => drop(self.requests.insert(x.id.clone(), (*x).clone())),
+            Mutation::DeleteRequest(id) => assert!(self.requests.remove(&id).is_some()),
+        }
+    }
+
+    pub(crate) fn entities(&self) -> RecoveredEntities {
+        RecoveredEntities {
+            meta: self.meta.clone(),
+            workers: self.workers.values().cloned().collect(),
+            apps: self.apps.values().cloned().collect(),
+            drivers: self.drivers.values().cloned().collect(),
+            executors: self.executors.values().cloned().collect(),
+            requests: self.requests.values().cloned().collect(),
+        }
+    }
+}
+
+/// A state, its store and its clock.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub(crate) state: ClusterState,
+    pub(crate) store: Store,
+    pub(crate) now: u64,
+    pub(crate) last: Transition,
+    sequence: u64,
+}
+
+impl Cluster {
+    pub(crate) fn new(config: ClusterConfig) -> Self {
+        let state = ClusterState::recover(config, RecoveredEntities::default(), Timestamp(START));
+        Self {
+            state,
+            store: Store::default(),
+            now: START,
+            last: Transition {
+                mutations: vec![],
+                effects: vec![],
+                reply: Reply::Done,
+            },
+            sequence: 0,
+        }
+    }
+
+    /// Applies, validates, stores.
+    pub(crate) fn apply(&mut self, command: Command) -> Transition {
+        let shown = format!("{command:?}");
+        let transition = self.state.apply(Timestamp(self.now), command);
+        if let Err(faults) = self.state.validate() {
+            panic!("after {shown}:\n{}", faults.join("\n"));
+        }
+        for mutation in &transition.mutations {
+            self.store.fold(mutation);
+        }
+        if matches!(transition.reply, Reply::Rejected(_)) {
+            assert!(
+                transition.mutations.is_empty() && transition.effects.is_empty(),
+                "{shown}"
+            );
+        }
+        self.last = transition.clone();
+        transition
+    }
+
+    /// Lets time pass and ticks once.
+    pub(crate) fn tick_after(&mut self, wait: Duration) -> Transition {
+        self.now += u64::try_from(wait.as_millis()).expect("short");
+        self.apply(Command::Tick)
+    }
+
+    /// A new leader from the store.
+    pub(crate) fn fail_over(&mut self) {
+        let config = self.state.config().clone();
+        self.state = ClusterState::recover(config, self.store.entities(), Timestamp(self.now));
+        assert_eq!(self.state.validate(), Ok(()));
+    }
+
+    pub(crate) fn register(&mut self, id: &str, spec: WorkerSpec) -> Transition {
+        self.register_with(id, spec, FullReport::default())
+    }
+
+    pub(crate) fn register_with(
+        &mut self,
+        id: &str,
+        spec: WorkerSpec,
+        report: FullReport,
+    ) -> Transition {
+        self.apply(Command::RegisterWorker {
+            worker: WorkerId::from(id),
+            spec: Arc::new(spec),
+            report,
+        })
+    }
+
+    pub(crate) fn submit(&mut self, request: &str, spec: DriverSpec) -> DriverId {
+        let command = submit(request, spec);
+        match self.apply(command).reply {
+            Reply::DriverSubmitted { driver, .. } => driver.id.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn register_app(&mut self, request: &str, spec: ApplicationSpec) -> AppId {
+        let command = register_app(request, spec);
+        match self.apply(command).reply {
+            Reply::AppRegistered { app, .. } => app.id.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn report_driver(
+        &mut self,
+        worker: &str,
+        driver: &DriverId,
+        attempt: u32,
+        change: ProcessChange,
+    ) -> Transition {
+        let report = self.driver_report(driver, attempt, change);
+        let worker = WorkerId::from(worker);
+        self.apply(Command::Report { worker, report })
+    }
+
+    pub(crate) fn driver_report(
+        &mut self,
+        driver: &DriverId,
+        attempt: u32,
+        change: ProcessChange,
+    ) -> Report {
+        self.sequence += 1;
+        Report {
+            sequence: ReportSequence(self.sequence),
+            at: Timestamp(self.now),
+            subject: Subject::Driver {
+                driver: driver.clone(),
+                attempt: Attempt(attempt),
+            },
+            change,
+        }
+    }
+
+    pub(crate) fn report_executor(
+        &mut self,
+        app: &AppId,
+        executor: u32,
+        change: ProcessChange,
+    ) -> Transition {
+        self.sequence += 1;
+        let worker = self.executor(app, executor).worker.clone();
+        let report = Report {
+            sequence: ReportSequence(self.sequence),
+            at: Timestamp(self.now),
+            subject: Subject::Executor {
+                app: app.clone(),
+                executor: ExecutorId(executor),
+            },
+            change,
+        };
+        self.apply(Command::Report { worker, report })
+    }
+
+    pub(crate) fn driver(&self, id: &DriverId) -> Arc<Driver> {
+        self.state.driver(id).expect("driver is known").clone()
+    }
+
+    pub(crate) fn app(&self, id: &AppId) -> Arc<Application> {
+        self.state.app(id).expect("application is known").clone()
+    }
+
+    pub(crate) fn executor(&self, app: &AppId, id: u32) -> Arc<Executor> {
+        self.state
+            .executor(app, ExecutorId(id))
+            .expect("executor is known")
+            .clone()
+    }
+
+    /// `id@worker:cores` of the executors that are not over, with their resources if they hold any.
+    pub(crate) fn placement(&self, app: &AppId) -> Vec<String> {
+        self.state
+            .executors_of(app)
+            .filter(|executor| !executor.state.is_final())
+            .map(|e| {
+                let held: String = e
+                    .resources
+                    .iter()
+                    .map(|(n, a)| format!(" {n}{}", a.join(",")))
+                    .collect();
+                format!("{}@{}:{}{held}", e.id, e.worker, e.cores.0)
+            })
+            .collect()
+    }
+
+    /// What a worker that has carried out every order would report.
+    pub(crate) fn honest_report(&self, worker: &str) -> FullReport {
+        let worker = WorkerId::from(worker);
+        FullReport {
+            drivers: self
+                .state
+                .drivers()
+                .filter(|d| d.state.is_placed() && d.worker.as_ref() == Some(&worker))
+                .map(|d| RunningDriver {
+                    driver: d.id.clone(),
+                    attempt: d.attempt,
+                    started_at: Timestamp(self.now),
+                })
+                .collect(),
+            executors: self
+                .state
+                .executors()
+                .filter(|e| !e.state.is_final() && e.worker == worker)
+                .map(|e| RunningExecutor {
+                    app: e.app.clone(),
+                    executor: e.id,
+                    cores: e.cores,
+                    memory: e.memory,
+                    started_at: Timestamp(self.now),
+                })
+                .collect(),
+            unacknowledged: vec![],
+        }
+    }
+}
+
+pub(crate) fn worker(cores: u32, memory: u64) -> WorkerSpec {
+    WorkerSpec {
+        host: "host".to_owned(),
+        web: "host:8081".to_owned(),
+        cores: Cores(cores),
+        memory: MemoryMib(memory),
+        resources: Addresses::new(),
+        capabilities: vec![],
+        incarnation: "1".to_owned(),
+    }
+}
+
+pub(crate) fn gpu_worker(cores: u32, memory: u64, gpus: &[&str]) -> WorkerSpec {
+    let gpus = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
+    WorkerSpec {
+        resources: Addresses::from([("gpu".to_owned(), gpus)]),
+        ..worker(cores, memory)
+    }
+}
+
+pub(crate) fn driver(cores: u32, memory: u64) -> DriverSpec {
+    DriverSpec {
+        name: "d".to_owned(),
+        user: "u".to_owned(),
+        payload: DriverPayload::Command(CommandLine {
+            program: "true".to_owned(),
+            ..CommandLine::default()
+        }),
+        cores: Cores(cores),
+        memory: MemoryMib(memory),
+        resources: Amounts::new(),
+        supervise: false,
+    }
+}
+
+pub(crate) fn supervised(cores: u32, memory: u64) -> DriverSpec {
+    DriverSpec {
+        supervise: true,
+        ..driver(cores, memory)
+    }
+}
+
+pub(crate) fn app(memory: u64, per_executor: Option<u32>, max: Option<u32>) -> ApplicationSpec {
+    ApplicationSpec {
+        name: "a".to_owned(),
+        user: "u".to_owned(),
+        cores_max: max.map(Cores),
+        cores_per_executor: per_executor.map(Cores),
+        memory_per_executor: MemoryMib(memory),
+        ..ApplicationSpec::default()
+    }
+}
+
+pub(crate) fn submit(request: &str, spec: DriverSpec) -> Command {
+    Command::SubmitDriver {
+        request: RequestId::from(request),
+        fingerprint: Fingerprint([1; 32]),
+        spec: Arc::new(spec),
+    }
+}
+
+pub(crate) fn register_app(request: &str, spec: ApplicationSpec) -> Command {
+    Command::RegisterApplication {
+        request: RequestId::from(request),
+        fingerprint: Fingerprint([1; 32]),
+        app: None,
+        spec: Arc::new(spec),
+    }
+}
+
+pub(crate) fn exited(code: i32) -> ProcessChange {
+    ProcessChange::Exited(Exit {
+        code: Some(code),
+        signal: None,
+    })
+}
+
+pub(crate) fn killed() -> ProcessChange {
+    ProcessChange::Killed(Exit {
+        code: None,
+        signal: Some(15),
+    })
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Orders to workers, in words.
+pub(crate) fn orders(transition: &Transition) -> Vec<String> {
+    let word = |effect: &Effect| match effect {
+        Effect::App { .. } => None,
+        Effect::Worker { worker, order } => Some(match order {
+            WorkerOrder::LaunchDriver {
+                driver, attempt, ..
+            } => {
+                format!("{worker}: launch {driver}/{attempt}")
+            }
+            WorkerOrder::KillDriver { driver, attempt } => {
+                format!("{worker}: kill {driver}/{attempt}")
+            }
+            WorkerOrder::LaunchExecutor { executor, .. } => {
+                format!("{worker}: launch executor {executor}")
+            }
+            WorkerOrder::KillExecutor { executor, .. } => {
+                format!("{worker}: kill executor {executor}")
+            }
+            WorkerOrder::Acknowledge { sequences } => {
+                format!("{worker}: acknowledge {}", sequences.len())
+            }
+        }),
+    };
+    transition.effects.iter().filter_map(word).collect()
+}
+
+/// Notices to applications, in words.
+pub(crate) fn notices(transition: &Transition) -> Vec<String> {
+    let word = |effect: &Effect| match effect {
+        Effect::Worker { .. } => None,
+        Effect::App { notice, .. } => Some(match notice {
+            AppNotice::ExecutorAdded(e) => format!("added {}", e.id),
+            AppNotice::ExecutorUpdated(e) => format!("{} {}", e.id, e.state.name()),
+            AppNotice::WorkerRemoved { worker, .. } => format!("worker {worker} removed"),
+            AppNotice::Removed { state, .. } => format!("removed {state}"),
+        }),
+    };
+    transition.effects.iter().filter_map(word).collect()
+}
