@@ -7,7 +7,7 @@ use openraft::{Instant as _, ReadPolicy, ServerState, async_runtime::WatchReceiv
 use tokio::sync::watch;
 
 use super::{
-    leadership::{Sight, look},
+    leadership::look,
     node::{Member, Node, members_of},
     types::{LogEntry, leader_of},
 };
@@ -35,12 +35,13 @@ impl RaftElection {
 
     /// Waits until openraft says that this node leads; the term.
     async fn won(&self) -> Result<u64, ElectionError> {
-        let mut metrics = self.node.raft().server_metrics();
+        let mut metrics = self.node.raft().metrics();
         loop {
-            if metrics.borrow_watched().state == ServerState::Leader
-                && let Some(term) = self.node.leading_term()
             {
-                return Ok(term);
+                let now = metrics.borrow_watched();
+                if now.state == ServerState::Leader {
+                    return Ok(now.current_term);
+                }
             }
             tokio::select! {
                 biased;
@@ -52,8 +53,6 @@ impl RaftElection {
                         return Err(ElectionError::Closed);
                     }
                 }
-                // The two kinds of metrics are not published in one step.
-                () = tokio::time::sleep(self.node.options.timing.heartbeat) => {}
             }
         }
     }
@@ -169,13 +168,14 @@ pub(super) async fn hand_over(node: &Node, term: u64, heir: &Member) -> Result<(
         .transfer_leader(heir.node)
         .await
         .map_err(|error| error.to_string())?;
-    let mut changes = node.raft().server_metrics();
+    let mut changes = node.raft().metrics();
     let taken = async {
         loop {
-            let metrics = node.metrics();
-            let sight = Sight::of(&metrics);
-            if sight.term > term && metrics.current_leader.is_some() {
-                return metrics.current_leader == Some(heir.node);
+            {
+                let now = changes.borrow_watched();
+                if now.current_term > term && now.current_leader.is_some() {
+                    return now.current_leader == Some(heir.node);
+                }
             }
             if changes.changed().await.is_err() {
                 return false;

@@ -17,7 +17,7 @@ use super::{
     metrics::{self, Indexes},
     node::{Node, members_of},
     status::Problem,
-    types::Types,
+    types::{LogId, Types},
 };
 use crate::{
     election::{LeaderView, Leadership, MasterInfo},
@@ -139,30 +139,49 @@ impl Guard {
 
 /// Looks after the leadership, the published view and the figures until the node is closed.
 pub(super) async fn watch(node: Arc<Node>) {
-    // Changes of leader, term and membership wake this; the lease and the figures are looked at by the clock.
-    let mut changes = node.raft().server_metrics();
+    let mut changes = node.raft().metrics();
     let mut tick = tokio::time::interval(node.options.timing.heartbeat / 2);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut figures_due = Instant::now();
+    let mut seen = None;
     loop {
-        look(&node);
-        if Instant::now() >= figures_due {
-            figures_due = Instant::now() + FIGURES_INTERVAL;
-            figures(&node).await;
-        }
         tokio::select! {
             biased;
             () = node.closing.cancelled() => break,
+            // Every entry changes something; only a change of leader, term or membership is looked at in full.
             changed = changes.changed() => {
                 if changed.is_err() {
                     break;
                 }
+                let outline = outline(&changes.borrow_watched());
+                if seen.as_ref() == Some(&outline) {
+                    continue;
+                }
+                seen = Some(outline);
             }
-            _ = tick.tick() => {}
+            // The lease and the figures go by the clock.
+            _ = tick.tick() => {
+                if Instant::now() >= figures_due {
+                    figures_due = Instant::now() + FIGURES_INTERVAL;
+                    figures(&node).await;
+                }
+            }
         }
+        look(&node);
     }
     look(&node);
     node.guard.end();
+}
+
+/// What decides about a leadership, without the lease.
+fn outline(metrics: &RaftMetrics<Types>) -> (ServerState, Option<u64>, u64, Option<LogId>, bool) {
+    (
+        metrics.state,
+        metrics.current_leader,
+        metrics.current_term,
+        *metrics.membership_config.log_id(),
+        metrics.running_state.is_ok(),
+    )
 }
 
 /// Ends a leadership that does not hold, and publishes who leads.

@@ -2,4 +2,5 @@
 
 mod faulty;
 mod memory;
+mod raft;
 mod sled;
