@@ -1,0 +1,51 @@
+# Everything a contributor types. `make dev` and `make test` set up what is missing by themselves.
+
+CARGO ?= cargo
+TARGET ?= $(or $(CARGO_TARGET_DIR),target)
+# Options of `interrex dev`, such as: make dev DEV="--base-port 20000"
+DEV ?=
+BENCH ?= failover --rounds 20
+
+.PHONY: help setup dev build test verify lint unit fix bench
+
+help:
+	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
+	@echo "make test     check format, lints and docs, and run every test; what CI runs"
+	@echo "make fix      format, and apply what the linter can fix"
+	@echo "make bench    build for speed and measure: make bench BENCH=\"submit --clients 1,16\""
+
+setup:
+	@./scripts/setup.sh
+
+# A debug build: it is there in half the time, and nobody measures on it.
+build: setup
+	$(CARGO) build -p interrex -p wordcount
+
+# `exec`: Ctrl-C and signals reach the cluster's process itself.
+dev: build
+	@exec $(TARGET)/debug/interrex dev $(DEV)
+
+test: verify
+
+verify: setup lint unit
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+unit:
+	$(CARGO) build -p interrex -p wordcount
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  $(CARGO) nextest run --workspace && $(CARGO) test --workspace --doc; \
+	else \
+	  $(CARGO) test --workspace; \
+	fi
+
+fix:
+	$(CARGO) clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+	$(CARGO) fmt --all
+
+bench: setup
+	$(CARGO) build --release -p interrex
+	$(TARGET)/release/interrex bench $(BENCH)
