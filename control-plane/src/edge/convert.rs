@@ -4,14 +4,10 @@
 //! fingerprint whichever way it came. The functions named after a specification check it first
 //! ([`validate`](super::validate)); those ending in `_message` go out and cannot fail.
 
-use std::collections::BTreeMap;
-
 use interrex_core::{
     ids::{Fingerprint, WorkerId},
     resources::{Addresses, Amounts, Cores, MemoryMib},
-    spec::{
-        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec,
-    },
+    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec},
     state::driver::Exit,
 };
 use interrex_persistence::election::MasterInfo;
@@ -90,7 +86,11 @@ pub fn worker_spec(message: v1::WorkerSpec) -> Result<(WorkerId, WorkerSpec), Fi
 /// A command line; part of a checked description.
 #[must_use]
 pub fn command_line(message: v1::CommandLine) -> CommandLine {
-    CommandLine { program: message.program, args: message.args, env: message.env }
+    CommandLine {
+        program: message.program,
+        args: message.args,
+        env: message.env,
+    }
 }
 
 /// Offered or assigned resources; addresses come out in string order, as the core keeps them.
@@ -100,7 +100,10 @@ pub fn addresses(message: Vec<v1::ResourceAddresses>) -> Addresses {
         addresses.sort_unstable();
         addresses
     };
-    message.into_iter().map(|r| (r.name, sorted(r.addresses))).collect()
+    message
+        .into_iter()
+        .map(|r| (r.name, sorted(r.addresses)))
+        .collect()
 }
 
 /// Needed resources.
@@ -112,7 +115,10 @@ pub fn amounts(message: Vec<v1::ResourceAmount>) -> Amounts {
 /// How a process ended.
 #[must_use]
 pub fn exit(message: v1::Exit) -> Exit {
-    Exit { code: message.code, signal: message.signal }
+    Exit {
+        code: message.code,
+        signal: message.signal,
+    }
 }
 
 /// A driver's description, for an agent.
@@ -184,7 +190,10 @@ pub fn amounts_message(amounts: &Amounts) -> Vec<v1::ResourceAmount> {
 /// How a process ended.
 #[must_use]
 pub fn exit_message(exit: Exit) -> v1::Exit {
-    v1::Exit { code: exit.code, signal: exit.signal }
+    v1::Exit {
+        code: exit.code,
+        signal: exit.signal,
+    }
 }
 
 /// Where a master can be reached.
@@ -254,8 +263,11 @@ fn spark_submission_message(spark: &SparkSubmission) -> v1::SparkSubmission {
 
 /// The environment of a description, for tests of other edges.
 #[cfg(test)]
-pub(crate) fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+pub(crate) fn env(pairs: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -275,7 +287,10 @@ mod tests {
             }),
             cores: 2,
             memory_mib: 1024,
-            resources: vec![v1::ResourceAmount { name: "gpu".into(), amount: 1 }],
+            resources: vec![v1::ResourceAmount {
+                name: "gpu".into(),
+                amount: 1,
+            }],
             supervise: true,
             ..Default::default()
         };
@@ -290,7 +305,10 @@ mod tests {
 
         let app = ApplicationSpec {
             name: "count".into(),
-            command: CommandLine { program: "count".into(), ..CommandLine::default() },
+            command: CommandLine {
+                program: "count".into(),
+                ..CommandLine::default()
+            },
             cores_max: Some(Cores(8)),
             memory_per_executor: MemoryMib(256),
             executor_limit: Some(0),
@@ -315,20 +333,45 @@ mod tests {
     fn another_body_has_another_fingerprint() {
         let base = spark(&[]);
         let mut bodies = vec![spark(&[("spark.app.name", "pi")])];
-        bodies.push(DriverSpec { cores: Cores(3), ..base.clone() });
-        bodies.push(DriverSpec { supervise: false, ..base.clone() });
-        bodies.push(DriverSpec { resources: Amounts::new(), ..base.clone() });
-        bodies.push(DriverSpec { name: "po".into(), ..base.clone() });
+        bodies.push(DriverSpec {
+            cores: Cores(3),
+            ..base.clone()
+        });
+        bodies.push(DriverSpec {
+            supervise: false,
+            ..base.clone()
+        });
+        bodies.push(DriverSpec {
+            resources: Amounts::new(),
+            ..base.clone()
+        });
+        bodies.push(DriverSpec {
+            name: "po".into(),
+            ..base.clone()
+        });
         for body in bodies {
-            assert_ne!(driver_fingerprint(&base), driver_fingerprint(&body), "{body:?}");
+            assert_ne!(
+                driver_fingerprint(&base),
+                driver_fingerprint(&body),
+                "{body:?}"
+            );
         }
     }
 
     #[test]
     fn an_application_may_come_back_with_another_page() {
-        let app = ApplicationSpec { ui_url: "http://127.0.0.1:4040".into(), ..Default::default() };
-        let moved = ApplicationSpec { ui_url: "http://127.0.0.1:4041".into(), ..app.clone() };
-        assert_eq!(application_fingerprint(&app), application_fingerprint(&moved));
+        let app = ApplicationSpec {
+            ui_url: "http://127.0.0.1:4040".into(),
+            ..Default::default()
+        };
+        let moved = ApplicationSpec {
+            ui_url: "http://127.0.0.1:4041".into(),
+            ..app.clone()
+        };
+        assert_eq!(
+            application_fingerprint(&app),
+            application_fingerprint(&moved)
+        );
     }
 
     #[test]

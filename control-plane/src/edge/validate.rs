@@ -38,25 +38,40 @@ pub struct FieldError {
 impl FieldError {
     /// A refusal of `field`.
     pub fn new(field: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
-        Self { field: field.into(), reason: reason.into() }
+        Self {
+            field: field.into(),
+            reason: reason.into(),
+        }
     }
 }
 
 /// At most the first [`SHOWN_CHARS_MAX`] characters, with control characters escaped, in backquotes.
 #[must_use]
 pub fn shown(value: &str) -> String {
-    let mut text: String = value.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    let mut text: String = value
+        .chars()
+        .take(SHOWN_CHARS_MAX)
+        .flat_map(char::escape_debug)
+        .collect();
     if value.chars().nth(SHOWN_CHARS_MAX).is_some() {
         text.push('…');
     }
     format!("`{text}`")
 }
 
+/// As [`shown`], without the backquotes: for paths and sentences that have marks of their own.
+#[must_use]
+pub fn cut(value: &str) -> String {
+    shown(value).trim_matches('`').to_owned()
+}
+
 /// `text` cut to [`MESSAGE_TEXT_BYTES_MAX`] at a character's edge: messages for people are never refused.
 #[must_use]
 pub fn cut_message(mut text: String) -> String {
     if text.len() > MESSAGE_TEXT_BYTES_MAX {
-        let end = (0..=MESSAGE_TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+        let end = (0..=MESSAGE_TEXT_BYTES_MAX)
+            .rev()
+            .find(|at| text.is_char_boundary(*at));
         text.truncate(end.unwrap_or(0));
     }
     text
@@ -71,7 +86,10 @@ pub fn request_id(field: &'static str, value: &str) -> Result<(), FieldError> {
     if looks_like_ours(value) {
         return Err(FieldError::new(
             field,
-            format!("{} looks like an id that the cluster gives; choose another", shown(value)),
+            format!(
+                "{} looks like an id that the cluster gives; choose another",
+                shown(value)
+            ),
         ));
     }
     Ok(())
@@ -84,13 +102,19 @@ pub fn request_id(field: &'static str, value: &str) -> Result<(), FieldError> {
 pub fn id(field: &'static str, value: &str) -> Result<(), FieldError> {
     bounded(field, value)?;
     if value.is_empty() {
-        return Err(FieldError::new(field, "is empty; an id has 1 to 256 characters"));
+        return Err(FieldError::new(
+            field,
+            "is empty; an id has 1 to 256 characters",
+        ));
     }
     match value.bytes().all(|b| b.is_ascii_graphic() && b != b'/') {
         true => Ok(()),
         false => Err(FieldError::new(
             field,
-            format!("{} has a space, slash or unprintable character", shown(value)),
+            format!(
+                "{} has a space, slash or unprintable character",
+                shown(value)
+            ),
         )),
     }
 }
@@ -103,7 +127,10 @@ pub fn name(field: impl Into<Cow<'static, str>>, value: &str) -> Result<(), Fiel
     let field = field.into();
     bounded(field.clone(), value)?;
     match value.chars().any(char::is_control) {
-        true => Err(FieldError::new(field, format!("{} has a control character", shown(value)))),
+        true => Err(FieldError::new(
+            field,
+            format!("{} has a control character", shown(value)),
+        )),
         false => Ok(()),
     }
 }
@@ -122,10 +149,14 @@ pub fn driver_spec(spec: &v1::DriverSpec) -> Result<(), FieldError> {
     match (&spec.command, &spec.spark) {
         (Some(command), None) => command_line(command),
         (None, Some(spark)) => spark_submission(spark),
-        (None, None) => Err(FieldError::new("command", "is missing; set `command` or `spark`")),
-        (Some(_), Some(_)) => {
-            Err(FieldError::new("command", "and `spark` are both set; set only one of them"))
-        }
+        (None, None) => Err(FieldError::new(
+            "command",
+            "is missing; set `command` or `spark`",
+        )),
+        (Some(_), Some(_)) => Err(FieldError::new(
+            "command",
+            "and `spark` are both set; set only one of them",
+        )),
     }
 }
 
@@ -189,7 +220,10 @@ pub fn memory(field: impl Into<Cow<'static, str>>, mib: u64) -> Result<(), Field
 
 fn command_line(command: &v1::CommandLine) -> Result<(), FieldError> {
     if command.program.is_empty() {
-        return Err(FieldError::new("command.program", "is empty; name a program"));
+        return Err(FieldError::new(
+            "command.program",
+            "is empty; name a program",
+        ));
     }
     text("command.program", &command.program)?;
     list("command.args", &command.args)?;
@@ -202,13 +236,17 @@ fn spark_submission(spark: &v1::SparkSubmission) -> Result<(), FieldError> {
     name("spark.client_spark_version", &spark.client_spark_version)?;
     list("spark.app_args", &spark.app_args)?;
     environment("spark.environment", &spark.environment)?;
-    count("spark.spark_properties", spark.spark_properties.len(), LIST_ENTRIES_MAX)?;
+    count(
+        "spark.spark_properties",
+        spark.spark_properties.len(),
+        LIST_ENTRIES_MAX,
+    )?;
     for (key, value) in &spark.spark_properties {
         if key.is_empty() || key.contains('=') || has_nul(key) {
             let reason = format!("{} is no property's name (empty, `=` or NUL)", shown(key));
             return Err(FieldError::new("spark.spark_properties", reason));
         }
-        text(format!("spark.spark_properties.{}", short_key(key)), value)?;
+        text(format!("spark.spark_properties.{}", cut(key)), value)?;
     }
     Ok(())
 }
@@ -223,7 +261,7 @@ fn environment(
             let reason = format!("{} is no variable's name (empty, `=` or NUL)", shown(key));
             return Err(FieldError::new(field, reason));
         }
-        text(format!("{field}.{}", short_key(key)), value)?;
+        text(format!("{field}.{}", cut(key)), value)?;
     }
     Ok(())
 }
@@ -245,7 +283,7 @@ fn amounts(field: &'static str, resources: &[v1::ResourceAmount]) -> Result<(), 
             return Err(twice(field, &resource.name));
         }
         within(
-            format!("{field}.{}", short_key(&resource.name)),
+            format!("{field}.{}", cut(&resource.name)),
             u64::from(resource.amount),
             u64::from(RESOURCE_AMOUNT_MAX),
             "units",
@@ -262,9 +300,14 @@ fn addresses(field: &'static str, resources: &[v1::ResourceAddresses]) -> Result
         if !names.insert(&resource.name) {
             return Err(twice(field, &resource.name));
         }
-        let path = format!("{field}.{}", short_key(&resource.name));
+        let path = format!("{field}.{}", cut(&resource.name));
         let offered = u64::try_from(resource.addresses.len()).unwrap_or(u64::MAX);
-        within(path.clone(), offered, u64::from(RESOURCE_AMOUNT_MAX), "addresses")?;
+        within(
+            path.clone(),
+            offered,
+            u64::from(RESOURCE_AMOUNT_MAX),
+            "addresses",
+        )?;
         let mut seen = BTreeSet::new();
         for address in &resource.addresses {
             id(field, address)?;
@@ -290,8 +333,11 @@ fn bounded(field: impl Into<Cow<'static, str>>, value: &str) -> Result<(), Field
     if value.len() <= NAME_BYTES_MAX {
         return Ok(());
     }
-    let reason =
-        format!("{} is {} bytes; at most {NAME_BYTES_MAX} are allowed", shown(value), value.len());
+    let reason = format!(
+        "{} is {} bytes; at most {NAME_BYTES_MAX} are allowed",
+        shown(value),
+        value.len()
+    );
     Err(FieldError::new(field, reason))
 }
 
@@ -313,13 +359,19 @@ fn within(
 ) -> Result<(), FieldError> {
     match (1..=max).contains(&value) {
         true => Ok(()),
-        false => Err(FieldError::new(field, format!("`{value}` {unit}; 1 to {max} are allowed"))),
+        false => Err(FieldError::new(
+            field,
+            format!("`{value}` {unit}; 1 to {max} are allowed"),
+        )),
     }
 }
 
 fn count(field: &'static str, found: usize, max: usize) -> Result<(), FieldError> {
     match found > max {
-        true => Err(FieldError::new(field, format!("has {found} entries; at most {max} are allowed"))),
+        true => Err(FieldError::new(
+            field,
+            format!("has {found} entries; at most {max} are allowed"),
+        )),
         false => Ok(()),
     }
 }
@@ -330,11 +382,6 @@ fn twice(field: impl Into<Cow<'static, str>>, value: &str) -> FieldError {
 
 fn has_nul(value: &str) -> bool {
     value.contains('\0')
-}
-
-/// A map's key as part of a field's path.
-fn short_key(key: &str) -> String {
-    shown(key).trim_matches('`').to_owned()
 }
 
 /// `driver-20261129143200-0001` or `app-...`: such a request id could name two things.
@@ -356,7 +403,10 @@ mod tests {
     fn driver() -> v1::DriverSpec {
         v1::DriverSpec {
             name: "wordcount".into(),
-            command: Some(v1::CommandLine { program: "sh".into(), ..Default::default() }),
+            command: Some(v1::CommandLine {
+                program: "sh".into(),
+                ..Default::default()
+            }),
             cores: 1,
             memory_mib: 512,
             ..Default::default()
@@ -376,23 +426,40 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_the_value_and_the_limit() {
-        assert_eq!(refusal(|s| s.cores = 0), "cores: `0` cores; 1 to 1048576 are allowed");
+        assert_eq!(
+            refusal(|s| s.cores = 0),
+            "cores: `0` cores; 1 to 1048576 are allowed"
+        );
         assert_eq!(
             refusal(|s| s.memory_mib = u64::MAX),
             "memory_mib: `18446744073709551615` MiB; 1 to 1099511627776 are allowed"
         );
         let long = refusal(|s| s.name = "n".repeat(1000));
-        assert!(long.starts_with("name: `nnnn") && long.contains("1000 bytes; at most 256"), "{long}");
+        assert!(
+            long.starts_with("name: `nnnn") && long.contains("1000 bytes; at most 256"),
+            "{long}"
+        );
         assert!(long.len() < 200, "the value is shortened: {long}");
     }
 
     #[test]
     fn nul_bytes_are_refused_wherever_they_could_reach_a_process() {
         let command = |s: &mut v1::DriverSpec| s.command.take().unwrap_or_default();
-        let program = refusal(|s| s.command = Some(v1::CommandLine { program: "a\0".into(), ..command(s) }));
-        assert!(program.starts_with("command.program: `a\\0` has a NUL byte"), "{program}");
+        let program = refusal(|s| {
+            s.command = Some(v1::CommandLine {
+                program: "a\0".into(),
+                ..command(s)
+            })
+        });
+        assert!(
+            program.starts_with("command.program: `a\\0` has a NUL byte"),
+            "{program}"
+        );
         let args = refusal(|s| {
-            s.command = Some(v1::CommandLine { args: vec!["x".into(), "\0".into()], ..command(s) });
+            s.command = Some(v1::CommandLine {
+                args: vec!["x".into(), "\0".into()],
+                ..command(s)
+            });
         });
         assert!(args.starts_with("command.args[1]"), "{args}");
         let env = refusal(|s| {
@@ -411,9 +478,16 @@ mod tests {
     fn a_description_of_more_than_a_mebibyte_is_refused() {
         let big = refusal(|s| {
             let args = vec!["x".repeat(SPEC_BYTES_MAX)];
-            s.command = Some(v1::CommandLine { program: "sh".into(), args, ..Default::default() });
+            s.command = Some(v1::CommandLine {
+                program: "sh".into(),
+                args,
+                ..Default::default()
+            });
         });
-        assert!(big.starts_with("spec: is ") && big.contains("at most 1048576"), "{big}");
+        assert!(
+            big.starts_with("spec: is ") && big.contains("at most 1048576"),
+            "{big}"
+        );
     }
 
     #[test]
@@ -421,15 +495,27 @@ mod tests {
         assert!(refusal(|s| s.command = None).contains("is missing"));
         assert!(refusal(|s| s.spark = Some(v1::SparkSubmission::default())).contains("both set"));
         assert!(
-            refusal(|s| s.command = Some(v1::CommandLine::default())).contains("command.program: is empty")
+            refusal(|s| s.command = Some(v1::CommandLine::default()))
+                .contains("command.program: is empty")
         );
     }
 
     #[test]
     fn ids_are_printable_and_cannot_be_taken_for_ours() {
         assert_eq!(request_id("request_id", "nightly-2026.11.29:1"), Ok(()));
-        for bad in ["", "a b", "a/b", "a\n", "ä", "driver-20261129143200-0001", "app-20261129143200-1"] {
-            assert!(request_id("request_id", bad).is_err(), "{bad:?} must be refused");
+        for bad in [
+            "",
+            "a b",
+            "a/b",
+            "a\n",
+            "ä",
+            "driver-20261129143200-0001",
+            "app-20261129143200-1",
+        ] {
+            assert!(
+                request_id("request_id", bad).is_err(),
+                "{bad:?} must be refused"
+            );
         }
         assert_eq!(request_id("request_id", "driver-nightly-1"), Ok(()));
         assert!(id("id", &"i".repeat(257)).is_err());
@@ -437,7 +523,10 @@ mod tests {
 
     #[test]
     fn resources_are_listed_once_and_positive() {
-        let gpu = |amount| v1::ResourceAmount { name: "gpu".into(), amount };
+        let gpu = |amount| v1::ResourceAmount {
+            name: "gpu".into(),
+            amount,
+        };
         assert!(refusal(|s| s.resources = vec![gpu(0)]).starts_with("resources.gpu: `0` units"));
         assert!(refusal(|s| s.resources = vec![gpu(1), gpu(1)]).contains("listed twice"));
     }

@@ -1,0 +1,435 @@
+//! The service `Control`: submissions, kills, status, lists, and the cluster itself.
+//!
+//! Stateless. What is wrong is refused before it reaches the leader's queue; everything else is the core's to
+//! decide. Status and lists are linearizable unless the caller takes stale answers, and "not found" is only
+//! ever said after a linearizable read.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use interrex_core::{
+    command::Command,
+    ids::{AppId, DriverId, RequestId, WorkerId},
+    transition::{Rejection, Reply},
+};
+use interrex_proto::{
+    limits::{MESSAGE_BYTES_MAX, PAGE_SIZE_MAX, WAIT_MAX},
+    v1::{self, control_server::ControlServer},
+};
+use tokio::time::{Instant, timeout};
+use tonic::{Request, Response, Status};
+
+use super::{deadline, errors};
+use crate::{
+    edge::{cluster, convert, status, validate},
+    metrics::{self, Source},
+    runtime::{handle::MasterHandle, view::ClusterView},
+};
+
+/// Most entities that one `List` call looks at; a page of a rare state may be short, its token still leads on.
+pub const LIST_SCAN_MAX: usize = 20_000;
+/// How often a `Wait` asks the quorum again, so that a leader that was deposed unnoticed does not keep it.
+pub const WAIT_RECONFIRM: Duration = Duration::from_secs(2);
+/// Longest wait for a transfer of leadership.
+pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a change of membership (a new master has to catch up).
+pub const MEMBERSHIP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Answers with a message or a status.
+type Answer<T> = Result<Response<T>, Status>;
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct Control {
+    handle: MasterHandle,
+}
+
+/// The service, ready to be mounted, with its message bounds.
+#[must_use]
+pub fn service(handle: MasterHandle) -> ControlServer<Control> {
+    ControlServer::new(Control { handle })
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(usize::MAX)
+}
+
+// === impl Control ===
+
+#[tonic::async_trait]
+impl v1::control_server::Control for Control {
+    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
+        observed("Submit", self.do_submit(request)).await
+    }
+
+    async fn kill(&self, request: Request<v1::KillRequest>) -> Answer<v1::KillResponse> {
+        observed("Kill", self.do_kill(request)).await
+    }
+
+    async fn kill_all(&self, request: Request<v1::KillAllRequest>) -> Answer<v1::KillAllResponse> {
+        observed("KillAll", async {
+            let count = self
+                .counted(Command::KillAllDrivers, deadline(request.metadata()))
+                .await?;
+            Ok(v1::KillAllResponse { drivers: count })
+        })
+        .await
+    }
+
+    async fn clear_completed(
+        &self,
+        request: Request<v1::ClearCompletedRequest>,
+    ) -> Answer<v1::ClearCompletedResponse> {
+        observed("ClearCompleted", async {
+            let count = self
+                .counted(Command::ClearCompleted, deadline(request.metadata()))
+                .await?;
+            Ok(v1::ClearCompletedResponse { removed: count })
+        })
+        .await
+    }
+
+    async fn get_status(&self, request: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {
+        observed("GetStatus", async {
+            let limit = deadline(request.metadata());
+            let v1::StatusRequest { id, stale_ok } = request.into_inner();
+            validate::id("id", &id).map_err(|e| errors::field(&e))?;
+            if stale_ok && let Some(found) = status::find(&self.handle.view(), &id) {
+                return Ok(v1::StatusResponse {
+                    stale: true,
+                    ..found
+                });
+            }
+            let view = self.read(limit).await?;
+            status::find(&view, &id).ok_or_else(|| not_found(id))
+        })
+        .await
+    }
+
+    async fn wait(&self, request: Request<v1::WaitRequest>) -> Answer<v1::StatusResponse> {
+        observed("Wait", self.do_wait(request)).await
+    }
+
+    async fn list(&self, request: Request<v1::ListRequest>) -> Answer<v1::ListResponse> {
+        observed("List", async {
+            let limit = deadline(request.metadata());
+            let request = request.into_inner();
+            let view = match request.stale_ok && !self.handle.view().is_empty() {
+                true => self.handle.view(),
+                false => self.read(limit).await?,
+            };
+            page(&view, &request)
+        })
+        .await
+    }
+
+    async fn get_cluster(&self, _: Request<v1::ClusterRequest>) -> Answer<v1::ClusterResponse> {
+        observed("GetCluster", async { Ok(cluster::describe(&self.handle)) }).await
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<v1::TransferLeaderRequest>,
+    ) -> Answer<v1::TransferLeaderResponse> {
+        observed("TransferLeader", async {
+            let to = Some(request.into_inner().to).filter(|to| !to.is_empty());
+            if let Some(to) = &to {
+                validate::id("to", to).map_err(|e| errors::field(&e))?;
+            }
+            let leader =
+                self.administer(
+                    TRANSFER_TIMEOUT,
+                    |a| async move { a.transfer_leader(to).await },
+                );
+            let leader = leader.await?;
+            Ok(v1::TransferLeaderResponse {
+                leader,
+                epoch: self.handle.status().epoch.0,
+            })
+        })
+        .await
+    }
+
+    async fn add_master(
+        &self,
+        request: Request<v1::AddMasterRequest>,
+    ) -> Answer<v1::AddMasterResponse> {
+        observed("AddMaster", async {
+            let v1::AddMasterRequest { id, rpc } = request.into_inner();
+            validate::id("id", &id).map_err(|e| errors::field(&e))?;
+            validate::id("rpc", &rpc).map_err(|e| errors::field(&e))?;
+            let message = self.administer(MEMBERSHIP_TIMEOUT, |a| async move {
+                a.add_master(id, rpc).await
+            });
+            Ok(v1::AddMasterResponse {
+                message: message.await?,
+            })
+        })
+        .await
+    }
+
+    async fn remove_master(
+        &self,
+        request: Request<v1::RemoveMasterRequest>,
+    ) -> Answer<v1::RemoveMasterResponse> {
+        observed("RemoveMaster", async {
+            let id = request.into_inner().id;
+            validate::id("id", &id).map_err(|e| errors::field(&e))?;
+            let message =
+                self.administer(
+                    MEMBERSHIP_TIMEOUT,
+                    |a| async move { a.remove_master(id).await },
+                );
+            Ok(v1::RemoveMasterResponse {
+                message: message.await?,
+            })
+        })
+        .await
+    }
+}
+
+impl Control {
+    async fn do_submit(
+        &self,
+        request: Request<v1::SubmitRequest>,
+    ) -> Result<v1::SubmitResponse, Status> {
+        let began = Instant::now();
+        let limit = deadline(request.metadata());
+        let result = async {
+            let v1::SubmitRequest { request_id, spec } = request.into_inner();
+            validate::request_id("request_id", &request_id).map_err(|e| errors::field(&e))?;
+            let spec =
+                convert::driver_spec(spec.unwrap_or_default()).map_err(|e| errors::field(&e))?;
+            let command = Command::SubmitDriver {
+                request: RequestId::from(request_id),
+                fingerprint: convert::driver_fingerprint(&spec),
+                spec: Arc::new(spec),
+            };
+            let reply = self.submit_command(command, limit).await?;
+            let Reply::DriverSubmitted { driver, replayed } = reply else {
+                return Err(errors::unexpected_reply("Submit"));
+            };
+            let driver = Some(status::driver_status(&self.handle.view(), &driver, None));
+            Ok(v1::SubmitResponse { driver, replayed })
+        }
+        .await;
+        let outcome = match &result {
+            Ok(response) if response.replayed => "replayed",
+            Ok(_) => "accepted",
+            Err(status) => errors::submission_label(status.code()),
+        };
+        metrics::submission(Source::Grpc, outcome, began.elapsed());
+        result
+    }
+
+    async fn do_kill(&self, request: Request<v1::KillRequest>) -> Result<v1::KillResponse, Status> {
+        let limit = deadline(request.metadata());
+        let v1::KillRequest { request_id: _, id } = request.into_inner();
+        // Killing twice is killing once, so this request needs no memory of its id.
+        validate::id("id", &id).map_err(|e| errors::field(&e))?;
+        let reply = self.submit_command(Command::Kill { id }, limit).await?;
+        if let Reply::DriverKilled {
+            driver,
+            already_over,
+        } = reply
+        {
+            return Ok(v1::KillResponse {
+                id: driver.id.to_string(),
+                state: driver.state.name().to_owned(),
+                message: driver.message.clone(),
+                already_over,
+            });
+        }
+        let Reply::AppKilled { app, already_over } = reply else {
+            return Err(errors::unexpected_reply("Kill"));
+        };
+        Ok(v1::KillResponse {
+            id: app.id.to_string(),
+            state: app.state.name().to_owned(),
+            message: app.message.clone(),
+            already_over,
+        })
+    }
+
+    /// Answers when it is over, or as it is when the time has passed; every answer is a linearizable read.
+    async fn do_wait(
+        &self,
+        request: Request<v1::WaitRequest>,
+    ) -> Result<v1::StatusResponse, Status> {
+        let limit = deadline(request.metadata());
+        let v1::WaitRequest { id, timeout_ms } = request.into_inner();
+        validate::id("id", &id).map_err(|e| errors::field(&e))?;
+        let until = Instant::now() + Duration::from_millis(timeout_ms).min(WAIT_MAX);
+        let mut views = self.handle.watch();
+        loop {
+            views.mark_unchanged();
+            let view = self.read(limit).await?;
+            let over = status::is_over(&view, &id).ok_or_else(|| not_found(id.clone()))?;
+            if over || Instant::now() >= until {
+                return status::find(&view, &id).ok_or_else(|| not_found(id));
+            }
+            let reconfirm = until.min(Instant::now() + WAIT_RECONFIRM);
+            let change = views.wait_for(|view| status::is_over(view, &id) != Some(false));
+            // A change, the end of the wait and the end of this master all lead to one more read.
+            let _woken = tokio::time::timeout_at(reconfirm, change).await.is_ok();
+        }
+    }
+
+    async fn counted(&self, command: Command, limit: Duration) -> Result<u32, Status> {
+        let reply = self.submit_command(command, limit).await?;
+        let Reply::Count(count) = reply else {
+            return Err(errors::unexpected_reply("KillAll or ClearCompleted"));
+        };
+        Ok(count)
+    }
+
+    async fn submit_command(&self, command: Command, limit: Duration) -> Result<Reply, Status> {
+        self.handle
+            .submit(command, limit)
+            .await
+            .map_err(|e| errors::request(&e))
+    }
+
+    async fn read(&self, limit: Duration) -> Result<Arc<ClusterView>, Status> {
+        self.handle
+            .read(limit)
+            .await
+            .map_err(|e| errors::request(&e))
+    }
+
+    async fn administer<F>(
+        &self,
+        limit: Duration,
+        action: impl FnOnce(Arc<dyn interrex_persistence::backend::BackendAdmin>) -> F,
+    ) -> Result<String, Status>
+    where
+        F: Future<Output = Result<String, interrex_persistence::error::AdminError>>,
+    {
+        match timeout(limit, action(self.handle.admin())).await {
+            Ok(result) => result.map_err(|e| errors::admin(&e, &self.handle.status())),
+            Err(_elapsed) => Err(Status::deadline_exceeded(format!(
+                "not finished within {} s; ask for the cluster's status",
+                limit.as_secs()
+            ))),
+        }
+    }
+}
+
+/// One page of a list: O(page) without a filter, at most [`LIST_SCAN_MAX`] entities with one.
+fn page(view: &ClusterView, request: &v1::ListRequest) -> Result<v1::ListResponse, Status> {
+    let token = Some(request.page_token.as_str()).filter(|token| !token.is_empty());
+    if let Some(token) = token {
+        validate::id("page_token", token).map_err(|e| errors::field(&e))?;
+    }
+    let size = match request.page_size.min(PAGE_SIZE_MAX) {
+        0 => PAGE_SIZE_MAX,
+        size => size,
+    } as usize;
+    let wanted =
+        |state: &str| request.state.is_empty() || request.state.eq_ignore_ascii_case(state);
+    let mut response = v1::ListResponse::default();
+    match request.kind() {
+        v1::ListKind::Drivers => {
+            let fleet = status::Fleet::of(view);
+            let after = token.map(DriverId::from);
+            (response.drivers, response.next_page_token) = take(
+                view.drivers_after(after.as_ref()),
+                size,
+                |d| d.id.to_string(),
+                |d| wanted(d.state.name()).then(|| status::driver_status(view, d, Some(&fleet))),
+            );
+        }
+        v1::ListKind::Applications => {
+            let fleet = status::Fleet::of(view);
+            let after = token.map(AppId::from);
+            (response.applications, response.next_page_token) = take(
+                view.apps_after(after.as_ref()),
+                size,
+                |a| a.id.to_string(),
+                |a| {
+                    wanted(a.state.name())
+                        .then(|| status::application_status(view, a, Some(&fleet)))
+                },
+            );
+        }
+        v1::ListKind::Workers => {
+            let after = token.map(WorkerId::from);
+            (response.workers, response.next_page_token) = take(
+                view.workers_after(after.as_ref()),
+                size,
+                |w| w.id.to_string(),
+                |w| wanted(w.state.name()).then(|| status::worker_status(view, w)),
+            );
+        }
+        v1::ListKind::Unspecified => {
+            return Err(Status::invalid_argument(
+                "kind: is missing; DRIVERS, APPLICATIONS or WORKERS can be listed",
+            ));
+        }
+    }
+    Ok(response)
+}
+
+/// Up to `size` of what `show` gives, and the token of the next page (empty: there is none).
+fn take<'a, E: 'a, T>(
+    entities: impl Iterator<Item = &'a E>,
+    size: usize,
+    id: impl Fn(&E) -> String,
+    show: impl Fn(&E) -> Option<T>,
+) -> (Vec<T>, String) {
+    let mut taken = Vec::new();
+    let mut last: Option<&E> = None;
+    for (scanned, entity) in entities.enumerate() {
+        if taken.len() == size || scanned == LIST_SCAN_MAX {
+            return (taken, last.map(id).unwrap_or_default());
+        }
+        taken.extend(show(entity));
+        last = Some(entity);
+    }
+    (taken, String::new())
+}
+
+/// Runs a call and counts it.
+async fn observed<T>(
+    method: &'static str,
+    call: impl Future<Output = Result<T, Status>>,
+) -> Answer<T> {
+    let began = Instant::now();
+    let result = call.await;
+    let code = result
+        .as_ref()
+        .map_or_else(Status::code, |_| tonic::Code::Ok);
+    metrics::grpc_handled(method, code, began.elapsed());
+    result.map(Response::new)
+}
+
+fn not_found(id: String) -> Status {
+    errors::rejection(&Rejection::NotFound { id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_without_gaps() {
+        let all: Vec<u32> = (0..10).collect();
+        let show = |n: &u32| n.is_multiple_of(2).then_some(*n);
+        let (first, token) = take(all.iter(), 2, ToString::to_string, show);
+        assert_eq!((first, token.as_str()), (vec![0, 2], "2"));
+        let (rest, token) = take(all[3..].iter(), 9, ToString::to_string, show);
+        assert_eq!((rest, token.as_str()), (vec![4, 6, 8], ""));
+        let (exact, token) = take(all[8..].iter(), 2, ToString::to_string, |n| Some(*n));
+        assert_eq!(
+            (exact, token.as_str()),
+            (vec![8, 9], ""),
+            "a full last page has no next one"
+        );
+    }
+
+    #[test]
+    fn a_rare_state_costs_a_bounded_scan() {
+        let all: Vec<u32> = (0..50_000).collect();
+        let (found, token) = take(all.iter(), 5, ToString::to_string, |n| {
+            (*n == 49_999).then_some(*n)
+        });
+        assert_eq!((found, token), (vec![], (LIST_SCAN_MAX - 1).to_string()));
+    }
+}

@@ -1,0 +1,338 @@
+//! One frame from a peer → a command, or an answer at once.
+
+use std::{sync::Arc, time::Duration};
+
+use interrex_core::{
+    command::Command,
+    ids::{AppId, Epoch, ExecutorId, RequestId, WorkerId},
+    transition::Reply,
+};
+use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame::Body};
+use tokio::time::{Instant, timeout};
+use tonic::Status;
+
+use crate::{
+    edge::{
+        convert::{self, master_message},
+        grpc::reports,
+        status::executor_info,
+        validate::{self, FieldError},
+    },
+    metrics,
+    runtime::{
+        error::RequestError,
+        handle::MasterHandle,
+        peers::{Peer, Peers, SessionId},
+        port::Outcome,
+    },
+};
+
+/// How long a registration or request of a peer may wait for its commit.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a new cluster may take to mint its id, before a registration goes on without.
+const CLUSTER_ID_DEADLINE: Duration = Duration::from_secs(2);
+
+/// The reading side of one session.
+#[derive(Debug, Clone)]
+pub(super) struct Inbound {
+    pub(super) handle: MasterHandle,
+    pub(super) peers: Arc<Peers>,
+    pub(super) id: SessionId,
+    pub(super) heartbeat_interval: Duration,
+}
+
+// === impl Inbound ===
+
+impl Inbound {
+    /// Deals with one frame. Never fails: the peer is answered, or the frame is counted and dropped.
+    pub(super) async fn handle(&self, frame: PeerFrame) {
+        let Ok(port) = self.handle.port() else { return self.on_standby(frame) };
+        let epoch = port.epoch;
+        if frame.seen_epoch > epoch.0 {
+            // Somebody led after us, or leads now. The store knows.
+            tracing::debug!(epoch = epoch.0, seen = frame.seen_epoch, "a peer has seen more");
+            self.handle.verify();
+        }
+        let Some(body) = frame.body else { return self.drop_frame("empty") };
+        match body {
+            Body::RegisterWorker(register) => self.register_worker(epoch, register).await,
+            Body::RegisterApplication(register) => self.register_app(epoch, register).await,
+            Body::StaleEpoch(stale) => {
+                ::metrics::counter!("interrex_stale_epoch_answers_total").increment(1);
+                tracing::warn!(
+                    epoch = epoch.0,
+                    seen = stale.seen,
+                    refused = stale.refused,
+                    "a peer refused a frame: verifying leadership"
+                );
+                self.handle.verify();
+            }
+            registered => match self.peers.peer_of(self.id) {
+                Some(Peer::Worker(worker)) => self.from_worker(epoch, worker, registered),
+                Some(Peer::App(app)) => self.from_app(epoch, &app, registered),
+                None => {
+                    let reason = "this session has not registered in this epoch".to_owned();
+                    self.send(epoch, master_frame::Body::Reregister(v1::Reregister { reason }));
+                }
+            },
+        }
+    }
+
+    fn on_standby(&self, frame: PeerFrame) {
+        match frame.body {
+            // Nothing to answer: the peer knows, or will be told when this master leads.
+            Some(Body::Heartbeat(_) | Body::StaleEpoch(_)) | None => {}
+            Some(
+                Body::RegisterWorker(_)
+                | Body::RegisterApplication(_)
+                | Body::Report(_)
+                | Body::UnregisterApplication(_)
+                | Body::RequestExecutors(_)
+                | Body::KillExecutors(_),
+            ) => self.say_standby(),
+        }
+    }
+
+    async fn register_worker(&self, epoch: Epoch, register: v1::RegisterWorker) {
+        if let Err(reason) = self.check_cluster(&register.cluster_id).await {
+            metrics::registration("worker", "refused");
+            return self.refuse(&reason, true);
+        }
+        let checked = register
+            .spec
+            .ok_or_else(|| FieldError::new("spec", "is missing"))
+            .and_then(convert::worker_spec)
+            .and_then(|(worker, spec)| {
+                let v1::RegisterWorker { drivers, executors, unacknowledged, .. } = register;
+                let (report, senseless) =
+                    reports::full_report(drivers, executors, unacknowledged)?;
+                Ok((worker, spec, report, senseless))
+            });
+        let (worker, spec, report, senseless) = match checked {
+            Ok(checked) => checked,
+            Err(error) => {
+                metrics::registration("worker", "refused");
+                return self.refuse(&error.to_string(), true);
+            }
+        };
+        self.acknowledge(epoch, senseless);
+        let peer = Peer::Worker(worker.clone());
+        let command = Command::RegisterWorker { worker, spec: Arc::new(spec), report };
+        self.submit_registration("worker", epoch, command, move |session, _reply| {
+            if session.peers.bind(epoch, &peer, session.id) {
+                session.registered(epoch, String::new(), Vec::new());
+            }
+        });
+    }
+
+    async fn register_app(&self, epoch: Epoch, register: v1::RegisterApplication) {
+        if let Err(reason) = self.check_cluster(&register.cluster_id).await {
+            metrics::registration("app", "refused");
+            return self.refuse(&reason, true);
+        }
+        let command = match app_command(register) {
+            Ok(command) => command,
+            Err(error) => {
+                metrics::registration("app", "refused");
+                return self.refuse(&error.to_string(), true);
+            }
+        };
+        self.submit_registration("app", epoch, command, move |session, reply| {
+            let Reply::AppRegistered { app, executors } = reply else { return };
+            if session.peers.bind(epoch, &Peer::App(app.id.clone()), session.id) {
+                let view = session.handle.view();
+                let executors = executors.iter().map(|e| executor_info(&view, e)).collect();
+                session.registered(epoch, app.id.to_string(), executors);
+            }
+        });
+    }
+
+    /// Submits a registration. `done` runs within the leader's loop when it is durable.
+    fn submit_registration(
+        &self,
+        kind: &'static str,
+        epoch: Epoch,
+        command: Command,
+        done: impl FnOnce(&Self, Reply) + Send + 'static,
+    ) {
+        let session = self.clone();
+        let answer = move |outcome: Outcome| match outcome {
+            Ok(reply) => {
+                metrics::registration(kind, "accepted");
+                done(&session, reply);
+            }
+            Err(error) => {
+                metrics::registration(kind, "refused");
+                tracing::info!(epoch = epoch.0, kind, %error, "registration refused");
+                session.say_why(&error);
+            }
+        };
+        if let Err(error) = self.handle.enqueue_for_session(command, REQUEST_DEADLINE, answer) {
+            metrics::registration(kind, "refused");
+            self.say_why(&error);
+        }
+    }
+
+    fn from_worker(&self, epoch: Epoch, worker: WorkerId, body: Body) {
+        self.handle.heartbeat(&worker);
+        match body {
+            Body::Heartbeat(_) => {}
+            Body::Report(message) => {
+                let sequence = message.sequence;
+                match reports::report(message) {
+                    Ok(report) => self.submit_report(Command::Report { worker, report }),
+                    Err(error) => {
+                        tracing::warn!(%worker, sequence, %error, "a report makes no sense");
+                        self.acknowledge(epoch, vec![sequence]);
+                    }
+                }
+            }
+            Body::RegisterWorker(_) | Body::RegisterApplication(_) | Body::StaleEpoch(_) => {}
+            Body::UnregisterApplication(_)
+            | Body::RequestExecutors(_)
+            | Body::KillExecutors(_) => self.drop_frame("of an application, from a worker"),
+        }
+    }
+
+    fn from_app(&self, epoch: Epoch, app: &AppId, body: Body) {
+        let (named, command) = match body {
+            Body::UnregisterApplication(message) => {
+                let (app, failed) = (app.clone(), message.failed);
+                let text = validate::cut_message(message.message);
+                (message.app_id, Command::UnregisterApplication { app, failed, message: text })
+            }
+            Body::RequestExecutors(message) => {
+                let command =
+                    Command::RequestExecutors { app: app.clone(), total: message.total };
+                (message.app_id, command)
+            }
+            Body::KillExecutors(message) => {
+                let executors = message.executor_ids.into_iter().map(ExecutorId).collect();
+                (message.app_id, Command::KillExecutors { app: app.clone(), executors })
+            }
+            Body::Heartbeat(_)
+            | Body::RegisterWorker(_)
+            | Body::RegisterApplication(_)
+            | Body::StaleEpoch(_) => return,
+            Body::Report(_) => return self.drop_frame("of a worker, from an application"),
+        };
+        if named != app.as_str() {
+            let reason = format!("app_id: `{named}`, but this session is of {app}");
+            return self.refuse(&reason, false);
+        }
+        let session = self.clone();
+        let answer = move |outcome: Outcome| {
+            if let Err(error) = outcome {
+                tracing::info!(epoch = epoch.0, %error, "a request of an application was refused");
+                session.say_why(&error);
+            }
+        };
+        if let Err(error) = self.handle.enqueue_for_session(command, REQUEST_DEADLINE, answer) {
+            self.say_why(&error);
+        }
+    }
+
+    /// A report that does not fit into the mailbox comes again: it stays in the agent's outbox.
+    fn submit_report(&self, command: Command) {
+        let deadline = Instant::now() + REQUEST_DEADLINE;
+        if let Err(error) = self.handle.enqueue(command, deadline, None) {
+            tracing::debug!(%error, "a report has to come again");
+        }
+    }
+
+    /// Refuses a peer of another cluster, by both names.
+    async fn check_cluster(&self, theirs: &str) -> Result<(), String> {
+        if theirs.is_empty() {
+            return Ok(());
+        }
+        let mut views = self.handle.watch();
+        // A new cluster mints its id in its first commit; a peer that has one is not of this cluster then.
+        let known = views.wait_for(|view| view.is_empty() || !view.cluster_id().is_empty());
+        let ours = match timeout(CLUSTER_ID_DEADLINE, known).await {
+            Ok(Ok(view)) => view.cluster_id().to_owned(),
+            Ok(Err(_)) | Err(_) => return Ok(()),
+        };
+        if ours.is_empty() || ours == theirs {
+            return Ok(());
+        }
+        Err(format!(
+            "cluster_id: you belong to cluster `{}`, this master leads cluster `{ours}`; check the masters' \
+             addresses, or start with an empty work directory",
+            validate::cut(theirs)
+        ))
+    }
+
+    fn registered(&self, epoch: Epoch, app_id: String, executors: Vec<v1::ExecutorInfo>) {
+        let status = self.handle.status();
+        let interval = self.heartbeat_interval.as_millis();
+        let body = v1::Registered {
+            cluster_id: self.handle.view().cluster_id().to_owned(),
+            master_id: status.me.id,
+            masters: status.masters.iter().map(master_message).collect(),
+            heartbeat_interval_ms: u64::try_from(interval).unwrap_or(u64::MAX),
+            app_id,
+            executors,
+        };
+        self.send(epoch, master_frame::Body::Registered(body));
+    }
+
+    fn acknowledge(&self, epoch: Epoch, sequences: Vec<u64>) {
+        if !sequences.is_empty() {
+            self.send(epoch, master_frame::Body::ReportAck(v1::ReportAck { sequences }));
+        }
+    }
+
+    /// Tells the peer what became of its request.
+    fn say_why(&self, error: &RequestError) {
+        match error {
+            RequestError::NotLeader { .. }
+            | RequestError::OutcomeUnknown
+            | RequestError::ShuttingDown => self.say_standby(),
+            RequestError::Busy { .. } | RequestError::DeadlineExceeded { .. } => {
+                self.refuse(&error.to_string(), false);
+            }
+            RequestError::Rejected(rejection) => self.refuse(&rejection.to_string(), true),
+        }
+    }
+
+    fn say_standby(&self) {
+        self.send(Epoch::default(), master_frame::Body::Standby(self.handle.standby()));
+    }
+
+    /// `permanent`: no retry will help.
+    pub(super) fn refuse(&self, reason: &str, permanent: bool) {
+        let epoch = self.handle.port().map(|port| port.epoch).unwrap_or_default();
+        let refused = v1::Refused { reason: reason.to_owned(), permanent };
+        self.send(epoch, master_frame::Body::Refused(refused));
+    }
+
+    /// The stream broke: a message that is too large or is no message, or the peer has gone.
+    pub(super) fn gone(&self, status: &Status) {
+        tracing::debug!(%status, "session ended");
+    }
+
+    fn drop_frame(&self, what: &'static str) {
+        ::metrics::counter!("interrex_frames_dropped_total").increment(1);
+        tracing::warn!(what, session = ?self.id, "frame dropped");
+    }
+
+    fn send(&self, epoch: Epoch, body: master_frame::Body) {
+        self.peers.send(self.id, epoch, body);
+    }
+}
+
+fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
+    validate::request_id("request_id", &register.request_id)?;
+    let app = Some(register.app_id).filter(|id| !id.is_empty());
+    if let Some(app) = &app {
+        validate::id("app_id", app)?;
+    }
+    let spec = register.spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
+    let spec = convert::application_spec(spec)?;
+    Ok(Command::RegisterApplication {
+        request: RequestId::from(register.request_id),
+        fingerprint: convert::application_fingerprint(&spec),
+        app: app.map(AppId::from),
+        spec: Arc::new(spec),
+    })
+}

@@ -1,0 +1,14 @@
+//! Where the outside meets the master: gRPC, Spark's REST API, and health and metrics.
+//!
+//! Edges hold **no decisions**. They check what comes in ([`validate`]), turn it into commands ([`convert`]),
+//! hand them to the [`MasterHandle`](crate::runtime::handle::MasterHandle), and turn answers and views into messages
+//! ([`status`]). Errors become a gRPC `Status` in [`grpc::errors`] and an HTTP answer in [`rest::errors`], and
+//! nowhere else.
+
+pub mod admin;
+pub mod cluster;
+pub mod convert;
+pub mod grpc;
+pub mod rest;
+pub mod status;
+pub mod validate;

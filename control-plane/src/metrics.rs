@@ -1,0 +1,285 @@
+//! Every metric of a master that is not the store's own: names, help, and where they are set.
+//!
+//! Counters and histograms are set where things happen; gauges about the cluster are taken from the published
+//! view at each scrape, which costs O(1) because the view keeps counts. Labels are bounded: never an id, a
+//! user's text or a path.
+
+use std::time::Duration;
+
+use interrex_core::state::{app::ApplicationState, driver::DriverState, worker::WorkerState};
+use metrics::{Unit, counter, gauge, histogram};
+
+use crate::runtime::{
+    handle::{MasterHandle, Role},
+    view::Counts,
+};
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// A metric of this crate.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name as Prometheus shows it.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its base unit.
+    pub unit: Option<Unit>,
+    /// For operators.
+    pub help: &'static str,
+}
+
+/// By which edge a submission came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// gRPC.
+    Grpc,
+    /// Spark's submission API.
+    Rest,
+}
+
+macro_rules! metric {
+    ($kind:ident $name:literal, $help:literal) => {
+        Metric {
+            name: $name,
+            kind: Kind::$kind,
+            unit: None,
+            help: $help,
+        }
+    };
+    ($kind:ident $name:literal, $unit:ident, $help:literal) => {
+        Metric {
+            name: $name,
+            kind: Kind::$kind,
+            unit: Some(Unit::$unit),
+            help: $help,
+        }
+    };
+}
+
+/// All metrics of this crate; those of the store and of sessions' transport are described by their crates.
+pub const METRICS: &[Metric] = &[
+    metric!(Gauge "interrex_build_info", "Always 1; the labels say what was built."),
+    metric!(Gauge "interrex_server_role", "1 for the role that this master has, 0 for the others."),
+    metric!(Gauge "interrex_has_leader", "1 while this master knows a leader."),
+    metric!(Gauge "interrex_is_leader", "1 while this master leads; the sum over masters must not exceed 1."),
+    metric!(Gauge "interrex_epoch", "The epoch that this master leads in, or the newest that it has heard of."),
+    metric!(Gauge "interrex_workers", "Workers by state, as the leader knows them."),
+    metric!(Gauge "interrex_apps", "Applications by state, as the leader knows them."),
+    metric!(Gauge "interrex_drivers", "Drivers by state, as the leader knows them."),
+    metric!(Gauge "interrex_cores", "Cores of workers that are alive, by state: used or free."),
+    metric!(Gauge "interrex_memory_bytes", Bytes, "Memory of workers that are alive, by state: used or free."),
+    metric!(Counter "interrex_submissions_total", "Submissions answered by this master as the leader."),
+    metric!(Histogram "interrex_submission_duration_seconds", Seconds, "From a submission's arrival to its answer, which is durable."),
+    metric!(Counter "interrex_submission_replays_total", "Submissions that had been accepted before: retries that found their first try."),
+    metric!(Counter "interrex_registrations_total", "Registrations of workers and applications by result."),
+    metric!(Histogram "interrex_event_loop_lag_seconds", Seconds, "How late the leader's loop turned."),
+    metric!(Gauge "interrex_queue_depth", "Requests that wait in a bounded queue of this master."),
+    metric!(Counter "interrex_requests_refused_total", "Requests refused because a queue was full."),
+    metric!(Gauge "interrex_loop_silence_seconds", Seconds, "How long ago the master's loop last turned."),
+    metric!(Counter "interrex_http_handled_total", "Requests of the submission API by endpoint and status."),
+    metric!(Histogram "interrex_http_handling_seconds", Seconds, "Time to answer a request of the submission API."),
+    metric!(Counter "interrex_grpc_handled_total", "Calls of the control API by method and code."),
+    metric!(Histogram "interrex_grpc_handling_seconds", Seconds, "Time to answer a call of the control API; Wait waits by design."),
+];
+
+const MIB: f64 = 1_048_576.0;
+
+/// Tells the recorder the help texts; once at the start, after it is installed.
+pub fn describe() {
+    for metric in METRICS {
+        let unit = metric.unit.unwrap_or(Unit::Count);
+        match metric.kind {
+            Kind::Counter => metrics::describe_counter!(metric.name, unit, metric.help),
+            Kind::Gauge => metrics::describe_gauge!(metric.name, unit, metric.help),
+            Kind::Histogram => metrics::describe_histogram!(metric.name, unit, metric.help),
+        }
+    }
+    metrics_process::Collector::default().describe();
+}
+
+/// Sets every gauge from the handle and its view; at each scrape.
+pub fn refresh(handle: &MasterHandle) {
+    let status = handle.status();
+    gauge!("interrex_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    for role in [
+        Role::Standby,
+        Role::Campaigning,
+        Role::Recovering,
+        Role::Leading,
+    ] {
+        gauge!("interrex_server_role", "role" => role.name()).set(one_if(status.role == role));
+    }
+    let leads = status
+        .leader
+        .as_ref()
+        .is_some_and(|leader| leader.id == status.me.id);
+    gauge!("interrex_has_leader").set(one_if(status.leader.is_some()));
+    gauge!("interrex_is_leader").set(one_if(leads));
+    gauge!("interrex_epoch").set(float(status.epoch.0));
+    gauge!("interrex_loop_silence_seconds").set(handle.since_last_turn().as_secs_f64());
+    // Only a leader has a view; on a standby every count is 0, so that sums over masters are right.
+    counts(handle.view().counts());
+    metrics_process::Collector::default().collect();
+}
+
+/// A submission was answered. `result`: `accepted`, `replayed`, `invalid`, `conflict`, `busy`, `unknown`,
+/// `not_leader` or `failed`.
+pub fn submission(source: Source, result: &'static str, took: Duration) {
+    let source = match source {
+        Source::Grpc => "grpc",
+        Source::Rest => "rest",
+    };
+    counter!("interrex_submissions_total", "source" => source, "result" => result).increment(1);
+    histogram!("interrex_submission_duration_seconds", "source" => source)
+        .record(took.as_secs_f64());
+    if result == "replayed" {
+        counter!("interrex_submission_replays_total").increment(1);
+    }
+}
+
+/// A registration was answered. `kind`: worker or app; `result`: `accepted`, `refused` or `not_leader`.
+pub fn registration(kind: &'static str, result: &'static str) {
+    counter!("interrex_registrations_total", "kind" => kind, "result" => result).increment(1);
+}
+
+/// The leader's loop turned this much later than it should have.
+pub fn loop_lag(lag: Duration) {
+    histogram!("interrex_event_loop_lag_seconds").record(lag.as_secs_f64());
+}
+
+/// This many wait in a bounded queue.
+pub fn queue_depth(queue: &'static str, depth: usize) {
+    gauge!("interrex_queue_depth", "queue" => queue)
+        .set(float(u64::try_from(depth).unwrap_or(u64::MAX)));
+}
+
+/// A full queue refused a request.
+pub fn refused(queue: &'static str) {
+    counter!("interrex_requests_refused_total", "queue" => queue).increment(1);
+}
+
+/// A call of the control API was answered.
+pub(crate) fn grpc_handled(method: &'static str, code: tonic::Code, took: Duration) {
+    counter!("interrex_grpc_handled_total", "method" => method, "code" => code_name(code))
+        .increment(1);
+    histogram!("interrex_grpc_handling_seconds", "method" => method).record(took.as_secs_f64());
+}
+
+/// A request of the submission API was answered.
+pub(crate) fn http_handled(endpoint: &'static str, status: http::StatusCode, took: Duration) {
+    // A server answers with a dozen different statuses at most, so this label is bounded.
+    let status = status.as_u16().to_string();
+    counter!("interrex_http_handled_total", "endpoint" => endpoint, "status" => status)
+        .increment(1);
+    histogram!("interrex_http_handling_seconds", "endpoint" => endpoint).record(took.as_secs_f64());
+}
+
+fn counts(counts: &Counts) {
+    for state in [WorkerState::Alive, WorkerState::Unknown, WorkerState::Dead] {
+        let count = counts.workers.get(&state).copied().unwrap_or_default();
+        gauge!("interrex_workers", "state" => state.name()).set(float(count));
+    }
+    for state in [
+        ApplicationState::Waiting,
+        ApplicationState::Running,
+        ApplicationState::Finished,
+        ApplicationState::Failed,
+        ApplicationState::Killed,
+    ] {
+        let count = counts.apps.get(&state).copied().unwrap_or_default();
+        gauge!("interrex_apps", "state" => state.name()).set(float(count));
+    }
+    for state in [
+        DriverState::Submitted,
+        DriverState::Launching,
+        DriverState::Running,
+        DriverState::Relaunching,
+        DriverState::Finished,
+        DriverState::Killed,
+        DriverState::Failed,
+        DriverState::Error,
+    ] {
+        let count = counts.drivers.get(&state).copied().unwrap_or_default();
+        gauge!("interrex_drivers", "state" => state.name()).set(float(count));
+    }
+    let free = |offered: u64, used: u64| float(offered.saturating_sub(used));
+    gauge!("interrex_cores", "state" => "used").set(float(counts.cores_used));
+    gauge!("interrex_cores", "state" => "free").set(free(counts.cores_offered, counts.cores_used));
+    let (offered, used) = (counts.memory_mib_offered, counts.memory_mib_used);
+    gauge!("interrex_memory_bytes", "state" => "used").set(float(used) * MIB);
+    gauge!("interrex_memory_bytes", "state" => "free").set(free(offered, used) * MIB);
+}
+
+/// gRPC's own name of a code.
+fn code_name(code: tonic::Code) -> &'static str {
+    use tonic::Code;
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+fn one_if(condition: bool) -> f64 {
+    if condition { 1.0 } else { 0.0 }
+}
+
+/// Gauges are floating-point numbers; counts are far below 2^53.
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_the_rules_of_prometheus() {
+        let mut seen = std::collections::BTreeSet::new();
+        for metric in METRICS {
+            assert!(metric.name.starts_with("interrex_"), "{}", metric.name);
+            assert!(
+                seen.insert(metric.name),
+                "{} is described twice",
+                metric.name
+            );
+            assert_eq!(
+                metric.name.ends_with("_total"),
+                metric.kind == Kind::Counter,
+                "{}",
+                metric.name
+            );
+            if metric.unit == Some(Unit::Seconds) {
+                assert!(metric.name.ends_with("_seconds"), "{}", metric.name);
+            }
+            if metric.unit == Some(Unit::Bytes) {
+                assert!(metric.name.ends_with("_bytes"), "{}", metric.name);
+            }
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+}
