@@ -1,0 +1,284 @@
+//! The composition root: from options to a running agent.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+
+use interrex_client::session::{Session, SessionEvent, SessionHandle, SessionOptions};
+use interrex_proto::v1::{ResourceAddresses, WorkReport, WorkerSpec};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::AgentError,
+    options::AgentOptions,
+    outbox::store::OutboxStore,
+    process::{
+        ProcessEvent,
+        local::{LocalOptions, LocalRunner},
+        record::{self, AttemptRecord},
+        template::Site,
+    },
+    state::{AgentState, StateDir},
+    web,
+    worker::{
+        MachineOptions, WorkerMachine,
+        pump::{self, Board, Pump},
+        store,
+    },
+};
+
+/// Starts agents.
+#[derive(Debug)]
+pub struct Agent;
+
+/// A running agent. Dropping it leaves the agent running; [`RunningAgent::stopped`] waits for its end.
+#[derive(Debug)]
+pub struct RunningAgent {
+    /// Where its web server listens.
+    pub web_addr: SocketAddr,
+    /// Its id for the masters.
+    pub worker_id: String,
+    pump: JoinHandle<()>,
+    web: JoinHandle<()>,
+}
+
+/// What an earlier life has left in the work directory.
+struct Leftovers {
+    directory: StateDir,
+    state: AgentState,
+    results: Vec<WorkReport>,
+    attempts: Vec<(PathBuf, AttemptRecord)>,
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts an agent inside the current tokio runtime. It runs until `shutdown` is cancelled: whatever becomes of
+    /// the masters, it keeps its processes and keeps trying.
+    ///
+    /// # Errors
+    /// [`AgentError`] names what has to be changed. Nothing is left running then.
+    ///
+    /// # Cancel safety
+    /// A call dropped before it returns leaves nothing running.
+    pub async fn start(
+        options: AgentOptions,
+        shutdown: CancellationToken,
+    ) -> Result<RunningAgent, AgentError> {
+        options.validate()?;
+        let leftovers = read_leftovers(&options).await?;
+        let address = options.web;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| AgentError::Web { address, source })?;
+        let web_addr = listener
+            .local_addr()
+            .map_err(|source| AgentError::Web { address, source })?;
+        compose(options, leftovers, listener, web_addr, &shutdown)
+    }
+}
+
+// === impl RunningAgent ===
+
+impl RunningAgent {
+    /// Waits until the agent has stopped: its processes are gone and reported, its servers closed. Cancel the token
+    /// that it was started with to make that happen.
+    pub async fn stopped(self) {
+        for (name, task) in [("pump", self.pump), ("web", self.web)] {
+            if let Err(error) = task.await {
+                tracing::error!(name, %error, "a task of the agent did not end in order");
+            }
+        }
+    }
+}
+
+async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError> {
+    let (work_dir, id) = (options.work_dir.clone(), options.id.clone());
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let suffix: String = random.chars().take(8).collect();
+    let default_id = format!("worker-{}-{suffix}", options.host);
+    let read = tokio::task::spawn_blocking(move || {
+        let directory = StateDir::open(&work_dir)?;
+        let state = directory.begin(id.as_deref(), &default_id)?;
+        let results = OutboxStore::new(directory.outbox_dir())
+            .load()
+            .map_err(|source| AgentError::Leftovers {
+                what: "the results",
+                source,
+            })?;
+        let attempts =
+            record::list(&directory.running_dir()).map_err(|source| AgentError::Leftovers {
+                what: "the attempts",
+                source,
+            })?;
+        Ok(Leftovers {
+            directory,
+            state,
+            results,
+            attempts,
+        })
+    });
+    read.await.map_err(|error| AgentError::Leftovers {
+        what: "the state",
+        source: std::io::Error::other(error),
+    })?
+}
+
+/// Makes the parts, tells them of each other, and sets them going.
+fn compose(
+    options: AgentOptions,
+    leftovers: Leftovers,
+    listener: TcpListener,
+    web_addr: SocketAddr,
+    shutdown: &CancellationToken,
+) -> Result<RunningAgent, AgentError> {
+    let spec = worker_spec(&options, &leftovers.state.worker_id, web_addr);
+    let (session, session_events) = open_session(&options, &leftovers.state)?;
+    let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
+    let (changes, changes_rx) = mpsc::channel(store::CHANGES_MAX);
+    let (stored_tx, stored) = mpsc::channel(store::CHANGES_MAX);
+    let (queries_tx, queries) = mpsc::channel(pump::QUERIES_MAX);
+    let runner = local_runner(&options, &leftovers.directory, &spec.web, events_tx);
+    let machine = machine(&options, spec, &leftovers);
+    let Leftovers {
+        directory,
+        state,
+        results,
+        attempts,
+    } = leftovers;
+    let worker_id = state.worker_id.clone();
+    tracing::info!(
+        worker_id, web = %web_addr, cores = options.cores, memory_mib = options.memory_mib,
+        results = results.len(), former = attempts.len(), "agent started"
+    );
+    for (path, attempt) in attempts {
+        runner.resume(path, attempt);
+    }
+    let outbox = OutboxStore::new(directory.outbox_dir());
+    tokio::spawn(store::run(
+        outbox,
+        directory.running_dir(),
+        changes_rx,
+        stored_tx,
+    ));
+    let board = Board::default();
+    let site = web::Site {
+        queries: queries_tx,
+        board: board.clone(),
+        work_dir: options.work_dir,
+        prometheus: options.prometheus,
+    };
+    let pump = Pump {
+        machine,
+        runner: Arc::new(runner),
+        session,
+        session_events,
+        process_events,
+        changes,
+        stored,
+        queries,
+        board,
+        state,
+        state_dir: Arc::new(directory),
+        kill_grace: options.kill_grace,
+        shutdown: shutdown.clone(),
+        began: Instant::now(),
+    };
+    // The web server outlives the pump: health and logs are served until the last process is gone.
+    let stopped = CancellationToken::new();
+    let web = tokio::spawn(web::serve(listener, site, stopped.clone()));
+    let pump = tokio::spawn(async move {
+        let _stop_web = stopped.drop_guard();
+        pump.run().await;
+    });
+    Ok(RunningAgent {
+        web_addr,
+        worker_id,
+        pump,
+        web,
+    })
+}
+
+fn open_session(
+    options: &AgentOptions,
+    state: &AgentState,
+) -> Result<(SessionHandle, mpsc::Receiver<SessionEvent>), AgentError> {
+    let session = SessionOptions {
+        masters: options.masters.clone(),
+        seen: state.epoch,
+        seed: u64::from(std::process::id()) ^ interrex_proto::clock::now_ms(),
+        timings: options.session,
+        ..SessionOptions::default()
+    };
+    // Not the agent's own token: the last reports leave after that is cancelled.
+    Ok(Session::spawn(session, CancellationToken::new())?)
+}
+
+fn local_runner(
+    options: &AgentOptions,
+    directory: &StateDir,
+    web: &str,
+    events: mpsc::Sender<ProcessEvent>,
+) -> LocalRunner {
+    let local = LocalOptions {
+        work_dir: options.work_dir.clone(),
+        running_dir: directory.running_dir(),
+        supervisor: options.supervisor.clone(),
+        site: Site {
+            host: options.host.clone(),
+            worker_url: format!("http://{web}"),
+        },
+        orphan_grace: options.kill_grace,
+    };
+    LocalRunner::new(local, events)
+}
+
+fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> WorkerMachine {
+    let Leftovers {
+        state,
+        results,
+        attempts,
+        ..
+    } = leftovers;
+    WorkerMachine::new(
+        MachineOptions {
+            spec,
+            masters: options.masters.clone(),
+            cluster_id: state.cluster_id.clone(),
+            epoch: state.epoch,
+            kill_grace: options.kill_grace,
+            launch_wait: options.launch_wait(),
+        },
+        state.first_sequence(),
+        results.clone(),
+        attempts.iter().map(|(_, record)| record.clone()).collect(),
+    )
+}
+
+fn worker_spec(options: &AgentOptions, id: &str, web: SocketAddr) -> WorkerSpec {
+    WorkerSpec {
+        id: id.to_owned(),
+        host: options.host.clone(),
+        web: advertised(&options.host, web),
+        cores: options.cores,
+        memory_mib: options.memory_mib,
+        resources: options
+            .resources
+            .iter()
+            .map(|(name, addresses)| ResourceAddresses {
+                name: name.clone(),
+                addresses: addresses.clone(),
+            })
+            .collect(),
+        capabilities: options.capabilities.clone(),
+        incarnation: uuid::Uuid::new_v4().to_string(),
+    }
+}
+
+/// The address that others use: the bound one where it names an interface, else this machine's name.
+fn advertised(host: &str, web: SocketAddr) -> String {
+    if web.ip().is_unspecified() {
+        format!("{host}:{}", web.port())
+    } else {
+        web.to_string()
+    }
+}

@@ -1,0 +1,355 @@
+//! The life of one attempt, seen from the agent: prepare, start the supervisor, pass orders on, hear the end.
+//!
+//! Ends only when the tree is gone. Every wait on the supervisor has a deadline; where it passes, or the supervisor
+//! is gone without a word, the agent ends the tree itself ([`proc::sweep`]).
+
+use std::{
+    future::{Future, pending},
+    io,
+    path::PathBuf,
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use interrex_proto::{clock, v1::Exit};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::process::{
+    EndCause, Launch, ProcessEvent, WorkKey,
+    local::{LocalOptions, blocking},
+    proc,
+    protocol::{Ending, MainProcess, Notice, Order, ProgramSpec},
+    record::{self, AttemptRecord},
+    template,
+};
+
+/// How long a supervisor may take until it says that the program runs, or why not.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+/// How long, beyond the grace, a supervisor may take to end a tree before it is taken for stuck.
+const KILL_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a write to a supervisor may take before it is taken for stuck.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// Between two sweeps of a tree that has lost its supervisor.
+const SWEEP_POLL: Duration = Duration::from_millis(20);
+/// After how many sweeps that still found something somebody must look.
+const SWEEPS_ALARM: u32 = 500;
+
+/// What one attempt needs.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) options: Arc<LocalOptions>,
+    pub(super) launch: Launch,
+    pub(super) orders: mpsc::Receiver<Duration>,
+}
+
+/// All that is made before a supervisor starts.
+#[derive(Debug)]
+struct Prepared {
+    record_path: PathBuf,
+    token: String,
+    spec: ProgramSpec,
+}
+
+/// A started supervisor.
+#[derive(Debug)]
+struct Supervisor {
+    child: Child,
+    orders: ChildStdin,
+    notices: Lines<BufReader<ChildStdout>>,
+}
+
+/// What was heard of the program so far, and what was ordered.
+#[derive(Debug, Default)]
+struct Progress {
+    main: Option<MainProcess>,
+    killed: bool,
+    deadline: Option<Instant>,
+}
+
+/// How the conversation with a supervisor ended.
+#[derive(Debug)]
+enum Last {
+    Ended(Ending),
+    NotStarted(String),
+    /// Gone or stuck.
+    Lost,
+}
+
+/// Runs one attempt and returns its last event; `started` is told when the program runs.
+pub(super) async fn run<F: Future<Output = ()>>(
+    attempt: Attempt,
+    started: impl Fn(ProcessEvent) -> F,
+) -> ProcessEvent {
+    let Attempt {
+        options,
+        launch,
+        mut orders,
+    } = attempt;
+    let key = launch.key.clone();
+    let prepared = {
+        let options = Arc::clone(&options);
+        blocking(move || prepare(&launch, &options)).await
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            return ProcessEvent::NotStarted {
+                key,
+                message: format!("preparing: {error}"),
+            };
+        }
+    };
+    if orders.try_recv().is_ok() {
+        return ProcessEvent::Ended {
+            key,
+            exit: None,
+            cause: EndCause::Order,
+        };
+    }
+    let mut supervisor = match Supervisor::start(&options, &prepared) {
+        Ok(supervisor) => supervisor,
+        Err(error) => {
+            return ProcessEvent::NotStarted {
+                key,
+                message: format!("its supervisor: {error}"),
+            };
+        }
+    };
+    let mut progress = Progress {
+        deadline: Some(Instant::now() + START_DEADLINE),
+        ..Progress::default()
+    };
+    let last = match supervisor.say(&prepared.spec).await {
+        Ok(()) => {
+            let running = |pid| {
+                started(ProcessEvent::Started {
+                    key: key.clone(),
+                    pid,
+                })
+            };
+            supervisor.attend(&mut progress, &mut orders, running).await
+        }
+        Err(error) => {
+            tracing::warn!(%key, %error, "a supervisor did not take its program");
+            Last::Lost
+        }
+    };
+    conclude(key, last, &mut supervisor, &progress, &prepared.token).await
+}
+
+/// Makes sure that nothing is left, and says how it ended.
+async fn conclude(
+    key: WorkKey,
+    last: Last,
+    supervisor: &mut Supervisor,
+    progress: &Progress,
+    token: &str,
+) -> ProcessEvent {
+    match last {
+        Last::Ended(ending) => {
+            supervisor.reap().await;
+            let cause = if ending.ordered {
+                EndCause::Order
+            } else {
+                EndCause::Itself
+            };
+            ProcessEvent::Ended {
+                key,
+                exit: Some(exit_of(&ending)),
+                cause,
+            }
+        }
+        Last::NotStarted(message) => {
+            supervisor.reap().await;
+            // A supervisor that broke down after the start says so too; then there may be a tree to end.
+            sweep(token, progress.main).await;
+            ProcessEvent::NotStarted { key, message }
+        }
+        Last::Lost => {
+            tracing::warn!(%key, "a supervisor is gone without a word; ending what it left");
+            supervisor.end().await;
+            sweep(token, progress.main).await;
+            let cause = if progress.killed {
+                EndCause::Order
+            } else {
+                EndCause::SupervisorLost
+            };
+            ProcessEvent::Ended {
+                key,
+                exit: None,
+                cause,
+            }
+        }
+    }
+}
+
+/// How a process ended, in the words of the wire.
+pub(super) fn exit_of(ending: &Ending) -> Exit {
+    Exit {
+        code: ending.code,
+        signal: ending.signal,
+    }
+}
+
+/// Directories, record, environment. Blocking.
+fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let directory = launch.key.directory(&options.work_dir).map_err(invalid)?;
+    std::fs::create_dir_all(&directory)?;
+    let record_path = record::path_of(&options.running_dir, &launch.key)?;
+    let token = uuid::Uuid::new_v4().to_string();
+    let record = AttemptRecord {
+        key: launch.key.clone(),
+        token: token.clone(),
+        cores: launch.cores,
+        memory_mib: launch.memory_mib,
+        started_at_ms: clock::now_ms(),
+    };
+    record::write(&record_path, &record)?;
+    let rendered = template::render(launch, &options.site, &token);
+    let spec = ProgramSpec {
+        program: rendered.program,
+        args: rendered.args,
+        env: rendered.env.into_iter().collect(),
+        stdout: directory.join("stdout"),
+        stderr: directory.join("stderr"),
+        directory,
+        grace_ms: u64::try_from(options.orphan_grace.as_millis()).unwrap_or(u64::MAX),
+    };
+    Ok(Prepared {
+        record_path,
+        token,
+        spec,
+    })
+}
+
+/// Ends what is left of a tree, for as long as it takes: nobody may hear of an end that has not come.
+async fn sweep(token: &str, main: Option<MainProcess>) {
+    let mut sweeps: u32 = 0;
+    loop {
+        let wanted = token.to_owned();
+        match blocking(move || proc::sweep(&wanted, main)).await {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "cannot end what a lost supervisor left"),
+        }
+        sweeps = sweeps.saturating_add(1);
+        if sweeps.is_multiple_of(SWEEPS_ALARM) {
+            tracing::error!(
+                sweeps,
+                "processes of a lost supervisor do not end on SIGKILL"
+            );
+        }
+        sleep(SWEEP_POLL).await;
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    fn start(options: &LocalOptions, prepared: &Prepared) -> io::Result<Self> {
+        let (program, args) = options.supervisor.split_first().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the supervisor's command is empty",
+            )
+        })?;
+        let mut child = Command::new(program)
+            .args(args)
+            .arg(&prepared.record_path)
+            // Out of the terminal's group: Ctrl-C is for the agent, which then gives its orders.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("a pipe of the supervisor is missing");
+        let orders = child.stdin.take().ok_or_else(missing)?;
+        let notices = BufReader::new(child.stdout.take().ok_or_else(missing)?).lines();
+        Ok(Self {
+            child,
+            orders,
+            notices,
+        })
+    }
+
+    /// Hears the supervisor out, passing orders on.
+    async fn attend<F: Future<Output = ()>>(
+        &mut self,
+        progress: &mut Progress,
+        orders: &mut mpsc::Receiver<Duration>,
+        started: impl Fn(i32) -> F,
+    ) -> Last {
+        let mut listening = true;
+        loop {
+            tokio::select! {
+                line = self.notices.next_line() => {
+                    let Ok(Some(line)) = line else { return Last::Lost };
+                    match serde_json::from_str::<Notice>(&line) {
+                        Ok(Notice::Started(main)) => {
+                            progress.main = Some(main);
+                            if !progress.killed {
+                                progress.deadline = None;
+                            }
+                            started(main.pid).await;
+                        }
+                        Ok(Notice::NotStarted { message }) => return Last::NotStarted(message),
+                        Ok(Notice::Ended(ending)) => return Last::Ended(ending),
+                        Err(error) => tracing::warn!(%error, "a supervisor says what nobody understands"),
+                    }
+                }
+                order = orders.recv(), if listening => match order {
+                    Some(grace) => {
+                        progress.killed = true;
+                        progress.deadline = Some(Instant::now() + grace + KILL_DEADLINE);
+                        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+                        if self.say(&Order::Term { grace_ms }).await.is_err() {
+                            // It may be at its end already: its last words are still to be read.
+                            tracing::debug!("a supervisor did not take an order");
+                        }
+                    }
+                    None => listening = false,
+                },
+                () = at(progress.deadline) => return Last::Lost,
+            }
+        }
+    }
+
+    async fn say(&mut self, what: &impl serde::Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        let write = async {
+            self.orders.write_all(&line).await?;
+            self.orders.flush().await
+        };
+        timeout(WRITE_DEADLINE, write)
+            .await
+            .map_err(io::Error::from)?
+    }
+
+    /// Waits for a supervisor that has said its last word.
+    async fn reap(&mut self) {
+        if timeout(KILL_DEADLINE, self.child.wait()).await.is_err() {
+            self.end().await;
+        }
+    }
+
+    /// Ends a supervisor that is stuck or lost.
+    async fn end(&mut self) {
+        if let Err(error) = self.child.kill().await {
+            tracing::warn!(%error, "a supervisor could not be ended");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What an agent serves over HTTP: health, metrics, its processes, and their logs. Reads only.
+
+mod health;
+mod logs;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serde::Serialize;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc, oneshot},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::worker::{
+    pump::{Board, Query},
+    view::WorkerView,
+};
+
+/// How long the pump may take to answer.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most log requests at a time; further ones are answered 503.
+const LOG_READERS_MAX: usize = 128;
+/// How long open answers may take when the agent stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the pages are made of.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) queries: mpsc::Sender<Query>,
+    pub(crate) board: Board,
+    pub(crate) work_dir: PathBuf,
+    pub(crate) prometheus: Option<PrometheusHandle>,
+}
+
+/// What every handler shares.
+#[derive(Debug)]
+struct Shared {
+    site: Site,
+    readers: Arc<Semaphore>,
+    process: metrics_process::Collector,
+    stopped: CancellationToken,
+}
+
+/// An error, told as `{"error": "..."}`.
+#[derive(Debug)]
+struct WebError {
+    status: StatusCode,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorBody<'message> {
+    error: &'message str,
+}
+
+/// Serves until `stopped`.
+pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: CancellationToken) {
+    let process = metrics_process::Collector::default();
+    process.describe();
+    crate::metrics::describe();
+    let readers = Arc::new(Semaphore::new(LOG_READERS_MAX));
+    let shared = Arc::new(Shared {
+        site,
+        readers,
+        process,
+        stopped: stopped.clone(),
+    });
+    let router = Router::new()
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .route("/api/processes", get(processes))
+        .route("/logs/driver/{driver_id}/{output}", get(logs::driver))
+        .route(
+            "/logs/app/{app_id}/{executor_id}/{output}",
+            get(logs::executor),
+        )
+        .fallback(async || WebError::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .with_state(shared);
+    let server = axum::serve(listener, router)
+        .with_graceful_shutdown(stopped.clone().cancelled_owned())
+        .into_future();
+    let drained = async {
+        stopped.cancelled().await;
+        tokio::time::sleep(DRAIN_TIMEOUT).await;
+    };
+    tokio::select! {
+        result = server => {
+            if let Err(error) = result {
+                tracing::error!(%error, "the web server ended");
+            }
+        }
+        () = drained => {}
+    }
+}
+
+async fn processes(State(shared): State<Arc<Shared>>) -> Result<Json<WorkerView>, WebError> {
+    shared.view().await.map(Json)
+}
+
+// === impl Shared ===
+
+impl Shared {
+    async fn view(&self) -> Result<WorkerView, WebError> {
+        let busy = |message| WebError::new(StatusCode::SERVICE_UNAVAILABLE, message);
+        let (answer, view) = oneshot::channel();
+        self.site
+            .queries
+            .try_send(Query(answer))
+            .map_err(|_refused| busy("too many questions wait for the agent: try again"))?;
+        match timeout(QUERY_TIMEOUT, view).await {
+            Ok(Ok(view)) => Ok(view),
+            Ok(Err(_)) => Err(busy("the agent is stopping")),
+            Err(_) => Err(busy(
+                "the agent does not answer: it may be waiting for its disk",
+            )),
+        }
+    }
+}
+
+// === impl WebError ===
+
+impl WebError {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+        }
+    }
+}
+
+impl IntoResponse for WebError {
+    fn into_response(self) -> Response {
+        let body = Json(ErrorBody {
+            error: &self.message,
+        });
+        (self.status, body).into_response()
+    }
+}

@@ -1,0 +1,75 @@
+//! What the machine hears.
+
+use std::time::Duration;
+
+use interrex_client::session::StreamId;
+use interrex_proto::v1::{Registered, master_frame};
+
+use crate::process::ProcessEvent;
+
+/// The time at which something is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Since the machine began; never goes back. All waits are measured with it.
+    pub elapsed: Duration,
+    /// The wall clock in milliseconds since the Unix epoch; only ever reported, never compared.
+    pub wall_ms: u64,
+}
+
+/// Something that the machine has to know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A master waits for this worker's registration.
+    RegistrationWanted {
+        /// On which stream.
+        stream: StreamId,
+    },
+    /// A leader took the registration.
+    Attached {
+        /// Its epoch.
+        epoch: u64,
+        /// Its address.
+        master: String,
+        /// What it said.
+        registered: Box<Registered>,
+    },
+    /// The leader said something.
+    Frame {
+        /// Its epoch.
+        epoch: u64,
+        /// What it said.
+        body: Box<master_frame::Body>,
+    },
+    /// There is no leader now.
+    Detached {
+        /// Why.
+        reason: String,
+    },
+    /// A master does not want this worker.
+    Refused {
+        /// Its address.
+        master: String,
+        /// Its words.
+        reason: String,
+        /// Whether it will never want it.
+        permanent: bool,
+    },
+    /// Something happened to a process.
+    Process(ProcessEvent),
+    /// A result was written to disk, or could not be.
+    Stored {
+        /// Its number.
+        sequence: u64,
+        /// Whether it is on disk.
+        stored: bool,
+    },
+    /// The session had no room for a report.
+    NotSent {
+        /// Its number.
+        sequence: u64,
+    },
+    /// The time named by `next_deadline` has come.
+    Tick,
+    /// The agent is to end in an orderly way.
+    Stop,
+}

@@ -1,0 +1,179 @@
+//! The machine towards the masters: registration, attachment, fencing, dispatch of orders.
+
+use std::time::Duration;
+
+use interrex_client::session::{StreamId, frame_kind};
+use interrex_proto::v1::{
+    RegisterWorker, Registered, RunningDriver, RunningExecutor, StaleEpoch, master_frame,
+};
+
+use super::{Actions, Attached, WorkerMachine};
+use crate::{
+    metrics,
+    process::WorkKey,
+    worker::{Action, Now},
+};
+
+/// The shortest heartbeat interval that a master can ask for.
+const HEARTBEAT_INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// The longest; also what an unset interval means (the default of a worker's heartbeat).
+const HEARTBEAT_INTERVAL_MAX: Duration = Duration::from_secs(5);
+
+// === impl WorkerMachine ===
+
+impl WorkerMachine {
+    /// The registration is the full report: everything that holds resources, and everything unacknowledged.
+    ///
+    /// Launches that wait are left out: they are not running, and a master that sends them again is ignored.
+    pub(super) fn register(&self, stream: StreamId, actions: &mut Actions) {
+        let mut registration = RegisterWorker {
+            cluster_id: self.options.cluster_id.clone(),
+            spec: Some(self.options.spec.clone()),
+            unacknowledged: self.outbox.for_registration(),
+            ..RegisterWorker::default()
+        };
+        for (key, task) in self.tasks.iter().filter(|(_, task)| task.holds()) {
+            match key {
+                WorkKey::Driver { driver_id, attempt } => {
+                    registration.drivers.push(RunningDriver {
+                        driver_id: driver_id.clone(),
+                        attempt: *attempt,
+                        started_at_ms: task.started_at_ms,
+                    });
+                }
+                WorkKey::Executor {
+                    app_id,
+                    executor_id,
+                } => {
+                    registration.executors.push(RunningExecutor {
+                        app_id: app_id.clone(),
+                        executor_id: *executor_id,
+                        cores: task.needs.cores,
+                        memory_mib: task.needs.memory_mib,
+                        started_at_ms: task.started_at_ms,
+                    });
+                }
+            }
+        }
+        actions.push(Action::Register {
+            stream,
+            registration: Box::new(registration),
+        });
+    }
+
+    pub(super) fn on_attached(
+        &mut self,
+        epoch: u64,
+        master: String,
+        registered: Registered,
+        now: Now,
+        actions: &mut Actions,
+    ) {
+        if self.refuse_stale(epoch, "registered", actions) {
+            return;
+        }
+        let ours = &self.options.cluster_id;
+        if !ours.is_empty() && !registered.cluster_id.is_empty() && *ours != registered.cluster_id {
+            let reason = format!(
+                "it belongs to cluster {}, this agent to {ours}: check --masters and --work-dir",
+                registered.cluster_id
+            );
+            self.refusals.insert(master, reason);
+            return;
+        }
+        if ours.is_empty() && !registered.cluster_id.is_empty() {
+            self.options.cluster_id.clone_from(&registered.cluster_id);
+            actions.push(Action::PersistCluster(registered.cluster_id));
+        }
+        let masters: Vec<String> = registered
+            .masters
+            .into_iter()
+            .map(|master| master.rpc)
+            .filter(|address| !address.is_empty())
+            .collect();
+        if !masters.is_empty() {
+            self.options.masters = masters;
+        }
+        self.refusals.clear();
+        let asked = match registered.heartbeat_interval_ms {
+            0 => HEARTBEAT_INTERVAL_MAX,
+            milliseconds => Duration::from_millis(milliseconds),
+        };
+        let heartbeat_interval = asked.clamp(HEARTBEAT_INTERVAL_MIN, HEARTBEAT_INTERVAL_MAX);
+        let next_heartbeat = now.elapsed + heartbeat_interval;
+        self.attached = Some(Attached {
+            epoch,
+            master,
+            heartbeat_interval,
+            next_heartbeat,
+        });
+    }
+
+    pub(super) fn on_frame(
+        &mut self,
+        epoch: u64,
+        body: master_frame::Body,
+        now: Now,
+        actions: &mut Actions,
+    ) {
+        use master_frame::Body;
+        if self.refuse_stale(epoch, frame_kind(&body), actions) {
+            return;
+        }
+        match body {
+            Body::LaunchDriver(order) => self.launch_driver(epoch, order, now, actions),
+            Body::LaunchExecutor(order) => self.launch_executor(epoch, order, now, actions),
+            Body::KillDriver(order) => {
+                self.kill_driver(&order.driver_id, order.attempt, now, actions);
+            }
+            Body::KillExecutor(order) => {
+                self.kill_executor(&order.app_id, order.executor_id, now, actions);
+            }
+            Body::ReportAck(ack) => {
+                for sequence in ack.sequences {
+                    self.acknowledged(sequence, actions);
+                }
+            }
+            // The session's own business, or an application's.
+            Body::Standby(_)
+            | Body::Registered(_)
+            | Body::MasterChanged(_)
+            | Body::Refused(_)
+            | Body::Reregister(_)
+            | Body::ExecutorAdded(_)
+            | Body::ExecutorUpdated(_)
+            | Body::WorkerRemoved(_)
+            | Body::ApplicationRemoved(_) => {}
+        }
+    }
+
+    /// The second look (the session has fenced already): true where the epoch is too old. A newer one is written to
+    /// disk before anything is done in it.
+    fn refuse_stale(&mut self, epoch: u64, frame: &'static str, actions: &mut Actions) -> bool {
+        let seen = self.options.epoch;
+        if epoch < seen {
+            metrics::stale(frame);
+            let frame = frame.to_owned();
+            actions.push(Action::Stale(StaleEpoch {
+                seen,
+                refused: epoch,
+                frame,
+            }));
+            return true;
+        }
+        if epoch > seen {
+            self.options.epoch = epoch;
+            actions.push(Action::PersistEpoch(epoch));
+        }
+        false
+    }
+
+    fn acknowledged(&mut self, sequence: u64, actions: &mut Actions) {
+        if let Some(report) = self.outbox.acknowledge(sequence)
+            && report.result
+        {
+            actions.push(Action::Forget(report.sequence));
+            self.finished.remember(report.key, report.body);
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The tokio side of the worker machine: one task that owns it, feeds it and carries out its actions.
+//!
+//! It waits for nobody but the disk when an epoch is new (an order of that epoch may not be obeyed before), and that
+//! wait is bounded. Everything else goes to other tasks: processes to the runner, results to the store's task.
+
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use interrex_client::session::{Delivery, SessionEvent, SessionHandle};
+use interrex_proto::{
+    clock,
+    v1::{Heartbeat, WorkReport, peer_frame},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    metrics,
+    process::{LogOwner, ProcessEvent, ProcessRunner, WorkKey},
+    state::{AgentState, StateDir},
+    worker::{Action, Event, Now, WorkerMachine, store::Change, view::WorkerView},
+};
+
+/// Questions of the web server that may wait.
+pub(crate) const QUERIES_MAX: usize = 64;
+/// Process events that may wait; runners wait beyond that.
+pub(crate) const PROCESS_EVENTS_MAX: usize = 1_024;
+/// How often writing the state is tried before the agent goes on without.
+const PERSIST_TRIES: u32 = 3;
+/// Between two of these tries.
+const PERSIST_RETRY: Duration = Duration::from_millis(100);
+/// How long one of these tries may take.
+const PERSIST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a stopping agent waits, beyond the grace, for its processes.
+const STOP_EXTRA: Duration = Duration::from_secs(15);
+/// How long a stopping agent waits for its last reports to be acknowledged.
+const STOP_REPORTS: Duration = Duration::from_secs(2);
+
+/// A question of the web server.
+#[derive(Debug)]
+pub(crate) struct Query(pub(crate) oneshot::Sender<WorkerView>);
+
+/// Whose log files may still grow, and whether the state on disk is current. Shared with the web server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Board(Arc<RwLock<Notes>>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    live: BTreeSet<LogOwner>,
+    disk_trouble: Option<String>,
+}
+
+/// Everything that the pump owns.
+pub(crate) struct Pump {
+    pub(crate) machine: WorkerMachine,
+    pub(crate) runner: Arc<dyn ProcessRunner>,
+    pub(crate) session: SessionHandle,
+    pub(crate) session_events: mpsc::Receiver<SessionEvent>,
+    pub(crate) process_events: mpsc::Receiver<ProcessEvent>,
+    pub(crate) changes: mpsc::Sender<Change>,
+    pub(crate) stored: mpsc::Receiver<Event>,
+    pub(crate) queries: mpsc::Receiver<Query>,
+    pub(crate) board: Board,
+    pub(crate) state: AgentState,
+    pub(crate) state_dir: Arc<StateDir>,
+    pub(crate) kill_grace: Duration,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) began: Instant,
+}
+
+/// How far an orderly stop is.
+#[derive(Debug, Clone, Copy)]
+enum Stop {
+    Running,
+    /// Processes are being ended.
+    Ending {
+        until: Instant,
+    },
+    /// Only acknowledgements are missing.
+    Reporting {
+        until: Instant,
+    },
+}
+
+// === impl Board ===
+
+impl Board {
+    /// Whether something may still write to the logs of `owner`.
+    pub(crate) fn is_live(&self, owner: &LogOwner) -> bool {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .live
+            .contains(owner)
+    }
+
+    /// Why the state on disk is not current, if so.
+    pub(crate) fn disk_trouble(&self) -> Option<String> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .disk_trouble
+            .clone()
+    }
+
+    fn set_live(&self, live: BTreeSet<LogOwner>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).live = live;
+    }
+
+    fn set_disk_trouble(&self, trouble: Option<String>) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .disk_trouble = trouble;
+    }
+}
+
+// === impl Pump ===
+
+impl Pump {
+    /// Runs until the shutdown token is cancelled and the processes are gone.
+    pub(crate) async fn run(mut self) {
+        let mut stop = Stop::Running;
+        let mut generation = 0;
+        let mut session_open = true;
+        loop {
+            if generation != self.machine.generation() {
+                generation = self.machine.generation();
+                let view = self.machine.view();
+                self.board
+                    .set_live(view.processes.iter().map(|it| it.work.owner()).collect());
+            }
+            metrics::publish(&self.machine.usage());
+            if self.is_stopped(&mut stop) {
+                break;
+            }
+            let wake = self.wake(stop);
+            let event = tokio::select! {
+                event = self.session_events.recv(), if session_open => match event {
+                    Some(event) => from_session(event),
+                    None => {
+                        tracing::error!("the session with the masters has ended");
+                        session_open = false;
+                        Event::Detached { reason: "the session has ended".to_owned() }
+                    }
+                },
+                Some(event) = self.process_events.recv() => {
+                    log_process(&event);
+                    Event::Process(event)
+                }
+                Some(event) = self.stored.recv() => event,
+                Some(Query(answer)) = self.queries.recv() => {
+                    // Whoever asked may have left.
+                    drop(answer.send(self.machine.view()));
+                    continue;
+                }
+                () = self.shutdown.cancelled(), if matches!(stop, Stop::Running) => {
+                    stop = Stop::Ending { until: Instant::now() + self.kill_grace + STOP_EXTRA };
+                    Event::Stop
+                }
+                () = at(wake) => Event::Tick,
+            };
+            self.feed(event).await;
+        }
+        self.session.close().await;
+    }
+
+    fn is_stopped(&self, stop: &mut Stop) -> bool {
+        let now = Instant::now();
+        if let Stop::Ending { until } = *stop {
+            if self.machine.is_idle() {
+                *stop = Stop::Reporting {
+                    until: now + STOP_REPORTS,
+                };
+            } else if until <= now {
+                tracing::error!("processes have not ended; their supervisors go on ending them");
+                return true;
+            }
+        }
+        match *stop {
+            Stop::Running | Stop::Ending { .. } => false,
+            Stop::Reporting { until } => {
+                let nobody_hears = !self.machine.is_attached();
+                self.machine.has_reported_all() || nobody_hears || until <= now
+            }
+        }
+    }
+
+    fn wake(&self, stop: Stop) -> Option<Instant> {
+        let machine = self
+            .machine
+            .next_deadline()
+            .map(|elapsed| self.began + elapsed);
+        let stop = match stop {
+            Stop::Running => None,
+            Stop::Ending { until } | Stop::Reporting { until } => Some(until),
+        };
+        machine.into_iter().chain(stop).min()
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            elapsed: self.began.elapsed(),
+            wall_ms: clock::now_ms(),
+        }
+    }
+
+    /// Hands one event to the machine, carries out what it says, and hands in what came of that.
+    async fn feed(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            let now = self.now();
+            for action in self.machine.handle(event, now) {
+                events.extend(self.carry_out(action).await);
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::PersistEpoch(epoch) => {
+                tracing::info!(epoch, "a new leader's epoch");
+                self.state.epoch = epoch;
+                self.persist().await;
+            }
+            Action::PersistCluster(cluster_id) => {
+                tracing::info!(cluster_id, "joined a cluster");
+                self.state.cluster_id = cluster_id;
+                self.persist().await;
+            }
+            Action::Register {
+                stream,
+                registration,
+            } => {
+                let body = peer_frame::Body::RegisterWorker(*registration);
+                if self.session.register(stream, body).await.is_err() {
+                    tracing::debug!("a registration came too late: the session is closed");
+                }
+            }
+            Action::Heartbeat => {
+                self.send(peer_frame::Body::Heartbeat(Heartbeat {})).await;
+            }
+            Action::Report(report) => return self.send_report(report).await,
+            Action::Stale(stale) => {
+                self.send(peer_frame::Body::StaleEpoch(stale)).await;
+            }
+            Action::Start(launch) => {
+                let program = &launch.command.program;
+                tracing::info!(work = %launch.key, epoch = launch.epoch, program, "starting");
+                self.runner.start(*launch);
+            }
+            Action::Kill { key, grace } => {
+                tracing::info!(work = %key, ?grace, "ending");
+                self.runner.kill(&key, grace);
+            }
+            Action::Store(report) => {
+                let sequence = report.sequence;
+                if self
+                    .changes
+                    .try_send(Change::Put(Box::new(report)))
+                    .is_err()
+                {
+                    tracing::error!(
+                        sequence,
+                        "the disk does not keep up: a result waits to be written"
+                    );
+                    return Some(Event::Stored {
+                        sequence,
+                        stored: false,
+                    });
+                }
+            }
+            Action::Forget(sequence) => {
+                if self.changes.try_send(Change::Forget(sequence)).is_err() {
+                    tracing::warn!(
+                        sequence,
+                        "the disk does not keep up: a result will be sent again"
+                    );
+                }
+            }
+        }
+        None
+    }
+
+    async fn send_report(&self, report: WorkReport) -> Option<Event> {
+        let sequence = report.sequence;
+        match self.send(peer_frame::Body::Report(report)).await {
+            Some(Delivery::Queued) => None,
+            Some(Delivery::NotAttached | Delivery::Busy) | None => {
+                Some(Event::NotSent { sequence })
+            }
+        }
+    }
+
+    async fn send(&self, body: peer_frame::Body) -> Option<Delivery> {
+        self.session.send(body).await.ok()
+    }
+
+    /// Writes the state. Where the disk refuses, the fence holds in memory, and `/readyz` says that the disk does not:
+    /// an agent that stopped obeying would be lost to its cluster for want of one small file.
+    async fn persist(&self) {
+        let mut trouble = String::new();
+        for _ in 0..PERSIST_TRIES {
+            let (directory, state) = (Arc::clone(&self.state_dir), self.state.clone());
+            let written = tokio::task::spawn_blocking(move || directory.save(&state));
+            match timeout(PERSIST_TIMEOUT, written).await {
+                Ok(Ok(Ok(()))) => {
+                    self.board.set_disk_trouble(None);
+                    return;
+                }
+                Ok(Ok(Err(error))) => trouble = error.to_string(),
+                Ok(Err(error)) => trouble = error.to_string(),
+                Err(_elapsed) => trouble = format!("not written within {PERSIST_TIMEOUT:?}"),
+            }
+            sleep(PERSIST_RETRY).await;
+        }
+        tracing::error!(error = trouble, "the agent's state could not be written");
+        self.board.set_disk_trouble(Some(trouble));
+    }
+}
+
+fn from_session(event: SessionEvent) -> Event {
+    match event {
+        SessionEvent::RegistrationWanted { stream } => Event::RegistrationWanted { stream },
+        SessionEvent::Attached {
+            epoch,
+            master,
+            registered,
+        } => {
+            tracing::info!(epoch, master, "attached to the leader");
+            let registered = Box::new(registered);
+            Event::Attached {
+                epoch,
+                master,
+                registered,
+            }
+        }
+        SessionEvent::Frame { epoch, body } => Event::Frame {
+            epoch,
+            body: Box::new(body),
+        },
+        SessionEvent::Detached { reason } => {
+            tracing::info!(reason, "no leader; processes go on");
+            Event::Detached { reason }
+        }
+        SessionEvent::Refused {
+            master,
+            reason,
+            permanent,
+        } => {
+            tracing::error!(master, reason, permanent, "a master refuses this agent");
+            Event::Refused {
+                master,
+                reason,
+                permanent,
+            }
+        }
+    }
+}
+
+fn log_process(event: &ProcessEvent) {
+    let key: &WorkKey = event.key();
+    match event {
+        ProcessEvent::Started { pid, .. } => tracing::info!(work = %key, pid, "running"),
+        ProcessEvent::NotStarted { message, .. } => {
+            tracing::warn!(work = %key, message, "not started");
+        }
+        ProcessEvent::Ended { exit, cause, .. } => {
+            let (code, signal) = exit.map_or((None, None), |exit| (exit.code, exit.signal));
+            tracing::info!(work = %key, code, signal, ?cause, "ended");
+        }
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,45 @@
+//! What a worker shows of itself over HTTP.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::process::WorkKey;
+
+/// A worker as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkerView {
+    /// Its name for the masters.
+    pub worker_id: String,
+    /// Its cluster; empty until the first one has taken it.
+    pub cluster_id: String,
+    /// The largest epoch it has seen.
+    pub epoch: u64,
+    /// The leader that it obeys; unset while there is none.
+    pub leader: Option<String>,
+    /// Masters that refused it, with their words.
+    pub refusals: BTreeMap<String, String>,
+    /// Whether it is ending.
+    pub stopping: bool,
+    /// Reports that no master has acknowledged.
+    pub unacknowledged: usize,
+    /// Work without a result.
+    pub processes: Vec<ProcessView>,
+}
+
+/// One process, or a launch that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessView {
+    /// What it is an attempt of.
+    pub work: WorkKey,
+    /// `waiting`, `starting`, `running` or `ending`.
+    pub state: &'static str,
+    /// Its process id, where it runs.
+    pub pid: Option<i32>,
+    /// Cores that it was given.
+    pub cores: u32,
+    /// Memory that it was given, in MiB.
+    pub memory_mib: u64,
+    /// When it was started, in milliseconds since the Unix epoch; 0 while it was not.
+    pub started_at_ms: u64,
+}

@@ -1,0 +1,479 @@
+//! Whole agents against a master of a few lines that speaks the real protocol.
+
+use std::{
+    path::Path,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt};
+use interrex_agent::{Agent, AgentError, AgentOptions, RunningAgent, state::StateError};
+use interrex_proto::v1::{
+    CommandLine, DriverChanged, DriverSpec, KillDriver, LaunchDriver, MasterFrame, PeerFrame,
+    ProcessState, Refused, RegisterWorker, Registered, ReportAck, WorkReport, master_frame,
+    peer_frame,
+    session_server::{Session, SessionServer},
+    work_report,
+};
+use tokio::{net::TcpListener, sync::mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming, transport::server::TcpIncoming};
+
+use crate::support::{alive, eventually, pid_in, sh, soon, supervisor};
+
+const CLUSTER: &str = "c1";
+
+/// What a master has heard, and where it can answer.
+#[derive(Clone)]
+struct Hears {
+    epoch: Arc<AtomicU64>,
+    refuses: bool,
+    acknowledges: Arc<Mutex<bool>>,
+    frames: mpsc::Sender<peer_frame::Body>,
+    streams: Arc<Mutex<Vec<mpsc::Sender<Result<MasterFrame, Status>>>>>,
+}
+
+/// A leader without a memory.
+struct Master {
+    address: String,
+    hears: Hears,
+    frames: mpsc::Receiver<peer_frame::Body>,
+    shutdown: CancellationToken,
+}
+
+#[tonic::async_trait]
+impl Session for Hears {
+    type AttachStream = Pin<Box<dyn Stream<Item = Result<MasterFrame, Status>> + Send>>;
+
+    async fn attach(
+        &self,
+        request: Request<Streaming<PeerFrame>>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
+        let (answers, stream) = mpsc::channel(64);
+        self.streams.lock().unwrap().push(answers.clone());
+        let (hears, mut frames) = (self.clone(), request.into_inner());
+        tokio::spawn(async move {
+            while let Some(Ok(frame)) = frames.next().await {
+                for body in hears.answers(frame.body.as_ref().unwrap()) {
+                    let epoch = hears.epoch.load(Ordering::SeqCst);
+                    let answer = MasterFrame {
+                        epoch,
+                        body: Some(body),
+                    };
+                    drop(answers.send(Ok(answer)).await);
+                }
+                drop(hears.frames.send(frame.body.unwrap()).await);
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+}
+
+impl Hears {
+    fn answers(&self, body: &peer_frame::Body) -> Vec<master_frame::Body> {
+        let ack = |sequences| master_frame::Body::ReportAck(ReportAck { sequences });
+        let acknowledges = *self.acknowledges.lock().unwrap();
+        match body {
+            peer_frame::Body::RegisterWorker(_) if self.refuses => {
+                let reason = "this is cluster c2, not c1".to_owned();
+                vec![master_frame::Body::Refused(Refused {
+                    reason,
+                    permanent: true,
+                })]
+            }
+            peer_frame::Body::RegisterWorker(registration) => {
+                let mut answers = vec![master_frame::Body::Registered(Registered {
+                    cluster_id: CLUSTER.to_owned(),
+                    master_id: "m1".to_owned(),
+                    heartbeat_interval_ms: 100,
+                    ..Registered::default()
+                })];
+                if acknowledges && !registration.unacknowledged.is_empty() {
+                    let sequences = registration
+                        .unacknowledged
+                        .iter()
+                        .map(|report| report.sequence)
+                        .collect();
+                    answers.push(ack(sequences));
+                }
+                answers
+            }
+            peer_frame::Body::Report(report) if acknowledges => vec![ack(vec![report.sequence])],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Master {
+    async fn start(epoch: u64) -> Self {
+        Self::listen("127.0.0.1:0", epoch, false).await
+    }
+
+    async fn listen(address: &str, epoch: u64, refuses: bool) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (frames_tx, frames) = mpsc::channel(1_024);
+        let hears = Hears {
+            epoch: Arc::new(AtomicU64::new(epoch)),
+            refuses,
+            acknowledges: Arc::new(Mutex::new(true)),
+            frames: frames_tx,
+            streams: Arc::default(),
+        };
+        let shutdown = CancellationToken::new();
+        let server = tonic::transport::Server::builder()
+            .add_service(SessionServer::new(hears.clone()))
+            .serve_with_incoming(TcpIncoming::from(listener));
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                served = server => served.unwrap(),
+                () = stop.cancelled() => {}
+            }
+        });
+        Self {
+            address,
+            hears,
+            frames,
+            shutdown,
+        }
+    }
+
+    /// Dies: the port closes, and so do the streams.
+    fn die(self) -> String {
+        self.shutdown.cancel();
+        self.hears.streams.lock().unwrap().clear();
+        self.address
+    }
+
+    async fn order(&self, body: master_frame::Body) {
+        let epoch = self.hears.epoch.load(Ordering::SeqCst);
+        let stream = self.hears.streams.lock().unwrap().last().unwrap().clone();
+        stream
+            .send(Ok(MasterFrame {
+                epoch,
+                body: Some(body),
+            }))
+            .await
+            .unwrap();
+    }
+
+    async fn launch(&self, attempt: u32, command: CommandLine) {
+        let spec = DriverSpec {
+            command: Some(command),
+            cores: 1,
+            memory_mib: 64,
+            ..DriverSpec::default()
+        };
+        self.order(master_frame::Body::LaunchDriver(LaunchDriver {
+            driver_id: "d1".to_owned(),
+            attempt,
+            spec: Some(spec),
+            resources: Vec::new(),
+        }))
+        .await;
+    }
+
+    async fn hear<T>(&mut self, what: &str, pick: impl Fn(peer_frame::Body) -> Option<T>) -> T {
+        soon(what, async {
+            loop {
+                if let Some(found) = pick(self.frames.recv().await.unwrap()) {
+                    return found;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn registration(&mut self) -> RegisterWorker {
+        self.hear("a registration", |body| match body {
+            peer_frame::Body::RegisterWorker(registration) => Some(registration),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The next report about `d1` in `state`.
+    async fn driver(&mut self, state: ProcessState) -> DriverChanged {
+        self.hear(state.as_str_name(), |body| match body {
+            peer_frame::Body::Report(WorkReport {
+                body: Some(work_report::Body::Driver(driver)),
+                ..
+            }) if driver.state() == state => Some(driver),
+            _ => None,
+        })
+        .await
+    }
+}
+
+fn options(work_dir: &Path, masters: &[&str]) -> AgentOptions {
+    AgentOptions {
+        masters: masters.iter().map(|&address| address.to_owned()).collect(),
+        cores: 2,
+        memory_mib: 1024,
+        work_dir: work_dir.to_owned(),
+        host: "localhost".to_owned(),
+        web: ([127, 0, 0, 1], 0).into(),
+        kill_grace: Duration::from_millis(500),
+        supervisor: supervisor(),
+        ..AgentOptions::default()
+    }
+}
+
+/// An agent in this process, and the means to stop it.
+struct Running {
+    agent: RunningAgent,
+    shutdown: CancellationToken,
+}
+
+impl Running {
+    async fn start(work_dir: &Path, masters: &[&str]) -> Self {
+        let shutdown = CancellationToken::new();
+        let agent = Agent::start(options(work_dir, masters), shutdown.clone())
+            .await
+            .unwrap();
+        Self { agent, shutdown }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.agent.web_addr)
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let answer = soon("an answer", reqwest::get(self.url(path)))
+            .await
+            .unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        soon("the end of the agent", self.agent.stopped()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_driver_runs_is_reported_and_its_logs_are_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    let registration = master.registration().await;
+    let spec = registration.spec.unwrap();
+    assert_eq!((spec.cores, spec.memory_mib), (2, 1024));
+    assert!(spec.id.starts_with("worker-localhost-"), "{}", spec.id);
+    assert_eq!(spec.web, agent.agent.web_addr.to_string());
+
+    master
+        .launch(
+            1,
+            sh("echo one; while ! [ -e go ]; do sleep 0.02; done; echo two; exit 3"),
+        )
+        .await;
+    master.driver(ProcessState::Running).await;
+    let (status, processes) = agent.get("/api/processes").await;
+    assert_eq!(status, 200);
+    assert!(
+        processes.contains(r#""driver_id":"d1""#) && processes.contains("running"),
+        "{processes}"
+    );
+    assert_eq!(agent.get("/readyz").await, (200, "ready\n".to_owned()));
+
+    let follow = reqwest::get(agent.url("/logs/driver/d1/stdout?follow=true"))
+        .await
+        .unwrap();
+    assert_eq!(follow.headers()["x-interrex-offset"], "0");
+    std::fs::write(directory.path().join("d1/go"), "").unwrap();
+    // Ends by itself, with everything.
+    assert_eq!(
+        soon("the whole log", follow.text()).await.unwrap(),
+        "one\ntwo\n"
+    );
+    let exited = master.driver(ProcessState::Exited).await;
+    assert_eq!(exited.exit.unwrap().code, Some(3));
+
+    assert_eq!(
+        agent.get("/logs/driver/d1/stdout?offset=4&limit=2").await,
+        (200, "tw".to_owned())
+    );
+    assert_eq!(
+        agent.get("/logs/driver/d1/stdout?offset=-4").await,
+        (200, "two\n".to_owned())
+    );
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn paths_that_lead_elsewhere_are_not_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    for (path, expected) in [
+        ("/logs/driver/d9/stdout", 404),
+        ("/logs/driver/d9/agent.json", 404),
+        ("/logs/driver/..%2f..%2fetc/stdout", 400),
+        ("/logs/driver/.interrex/stdout", 400),
+        ("/logs/app/a1/x/stdout", 400),
+        ("/logs/driver/d9/stdout?offset=x", 400),
+        ("/nothing", 404),
+    ] {
+        assert_eq!(agent.get(path).await.0, expected, "{path}");
+    }
+    // A program may link its log to anything.
+    std::fs::create_dir(directory.path().join("d1")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", directory.path().join("d1/stdout")).unwrap();
+    assert_eq!(agent.get("/logs/driver/d1/stdout").await.0, 403);
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_driver_that_ends_while_no_master_is_up_keeps_its_exit_code_over_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    master.registration().await;
+    master
+        .launch(1, sh("while ! [ -e go ]; do sleep 0.02; done; exit 9"))
+        .await;
+    master.driver(ProcessState::Running).await;
+    let address = master.die();
+    std::fs::write(directory.path().join("d1/go"), "").unwrap();
+    let outbox = directory.path().join(".interrex/outbox");
+    eventually("the result on disk", || {
+        std::fs::read_dir(&outbox).unwrap().next().map(|_| ())
+    })
+    .await;
+    agent.stop().await;
+
+    let again = Running::start(directory.path(), &[&address]).await;
+    let mut master = Master::listen(&address, 6, false).await;
+    let registration = master.registration().await;
+    assert_eq!(registration.cluster_id, CLUSTER);
+    assert_eq!(registration.drivers, []);
+    let [
+        WorkReport {
+            body: Some(work_report::Body::Driver(driver)),
+            ..
+        },
+    ] = registration.unacknowledged.as_slice()
+    else {
+        panic!("{:?}", registration.unacknowledged)
+    };
+    assert_eq!(
+        (driver.state(), driver.exit.unwrap().code),
+        (ProcessState::Exited, Some(9))
+    );
+    // Acknowledged: it is forgotten.
+    eventually("an empty outbox", || {
+        std::fs::read_dir(&outbox)
+            .unwrap()
+            .next()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn processes_outlive_the_masters_and_are_reported_to_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    master.registration().await;
+    master.launch(1, sh("echo $$ >main; exec sleep 1000")).await;
+    master.driver(ProcessState::Running).await;
+    let main = pid_in(&directory.path().join("d1/main")).await;
+    let address = master.die();
+    let mut master = Master::listen(&address, 6, false).await;
+    let registration = master.registration().await;
+    assert_eq!(registration.drivers.len(), 1);
+    assert!(alive(main));
+    // The same attempt, ordered again, is not started again; a kill ends it.
+    master.launch(1, sh("touch twice")).await;
+    let order = KillDriver {
+        driver_id: "d1".to_owned(),
+        attempt: 1,
+    };
+    master.order(master_frame::Body::KillDriver(order)).await;
+    let killed = master.driver(ProcessState::Killed).await;
+    assert_eq!(killed.message, "killed by order");
+    assert!(!alive(main));
+    assert!(!directory.path().join("d1/twice").exists());
+    let state = std::fs::read_to_string(directory.path().join(".interrex/agent.json")).unwrap();
+    assert!(state.contains("\"epoch\": 6"), "{state}");
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_stopped_agent_ends_its_processes_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    master.registration().await;
+    master
+        .launch(
+            1,
+            sh("trap '' TERM; echo $$ >main; while :; do sleep 0.05; done"),
+        )
+        .await;
+    master.driver(ProcessState::Running).await;
+    let main = pid_in(&directory.path().join("d1/main")).await;
+    agent.stop().await;
+    assert!(!alive(main));
+    let lost = master.driver(ProcessState::Failed).await;
+    assert_eq!(lost.message, "the agent was stopped");
+    assert_eq!(lost.exit.unwrap().signal, Some(9));
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::listen("127.0.0.1:0", 5, true).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    master.registration().await;
+    let text = soon("the refusal", async {
+        loop {
+            let (status, text) = agent.get("/readyz?verbose").await;
+            assert_eq!(status, 503);
+            if text.contains("refused") {
+                return text;
+            }
+        }
+    })
+    .await;
+    assert!(text.contains("this is cluster c2, not c1"), "{text}");
+    assert_eq!(agent.get("/livez").await.0, 200);
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_agent_in_one_work_directory_and_a_busy_port_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = Running::start(directory.path(), &["127.0.0.1:1"]).await;
+    let start = |options| Agent::start(options, CancellationToken::new());
+    let in_use = start(options(directory.path(), &["127.0.0.1:1"]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(in_use, AgentError::State(StateError::InUse { .. })),
+        "{in_use}"
+    );
+    let other = tempfile::tempdir().unwrap();
+    let web = agent.agent.web_addr;
+    let busy = start(AgentOptions {
+        web,
+        ..options(other.path(), &["127.0.0.1:1"])
+    })
+    .await;
+    let busy = busy.unwrap_err().to_string();
+    assert!(
+        busy.contains(&web.to_string()) && busy.contains("in use"),
+        "{busy}"
+    );
+    agent.stop().await;
+}

@@ -1,0 +1,13 @@
+//! The agent from outside: real processes under real supervisors, real files, and a master of a few lines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::type_complexity,
+    reason = "tests: a surprise is to fail them"
+)]
+
+mod agent;
+mod runner;
+mod support;
