@@ -375,14 +375,17 @@ impl AppPump {
             ..
         } = self;
         channels.mailbox.close();
-        channels.session.close().await;
         channels.end.send_replace(Some(end));
-        for event in held {
-            tokio::select! {
-                sent = channels.events.send(event) => if sent.is_err() { break },
-                () = options.shutdown.cancelled() => break,
+        let tell = async {
+            for event in held {
+                tokio::select! {
+                    sent = channels.events.send(event) => if sent.is_err() { break },
+                    () = options.shutdown.cancelled() => break,
+                }
             }
-        }
+            drop(channels.events);
+        };
+        tokio::join!(channels.session.close(), tell);
     }
 }
 

@@ -577,6 +577,7 @@ fn a_leader_that_asks_again_gets_a_new_registration_and_stays_adopted() {
 
 /// One random thing that happens; `stream` picks from all streams ever asked for.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a few hundred exist in a test")]
 enum Happening {
     Opened {
         stream: usize,
