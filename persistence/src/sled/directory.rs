@@ -115,7 +115,7 @@ impl Directory {
         })
     }
 
-    /// From now on the next database counts; the old one is removed.
+    /// From now on the next database counts; the old one is a leftover.
     pub(super) fn switch(&mut self) -> io::Result<()> {
         data_dir::sync_dir(&self.path)?;
         let generation = self.marker.generation + 1;
@@ -123,11 +123,7 @@ impl Directory {
             generation,
             ready: true,
             ..self.marker.clone()
-        })?;
-        if let Err(error) = self.remove_leftovers() {
-            tracing::warn!(%error, "the replaced database is still on disk; removed at the next start");
-        }
-        Ok(())
+        })
     }
 
     fn replace_marker(&mut self, marker: Marker) -> io::Result<()> {
@@ -139,7 +135,8 @@ impl Directory {
         data_dir::replace_file(&self.path.join(MARKER_FILE), self.marker.text().as_bytes())
     }
 
-    fn remove_leftovers(&self) -> io::Result<()> {
+    /// Removes databases that do not count.
+    pub(super) fn remove_leftovers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let path = entry.path();

@@ -269,3 +269,30 @@ async fn a_database_opens_and_closes_again_and_again_in_one_process() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_swollen_database_is_made_anew_when_it_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let backend = open(options(dir.path())).await.unwrap();
+    let (epoch, _) = lead(&backend, dir.path()).await;
+    for i in 0..200 {
+        let mutations = (0..10)
+            .map(|k| put(&format!("{k}"), vec![i; 2048]))
+            .collect();
+        commit(&backend, epoch, mutations).await;
+    }
+    backend.admin.shutdown().await;
+    let before = fs::metadata(dir.path().join("sled-1/db")).unwrap().len();
+    let again = open(options(dir.path())).await.unwrap();
+    let (next, records) = lead(&again, dir.path()).await;
+    assert!(next > epoch);
+    assert_eq!(records.len(), 10);
+    assert!(records.iter().all(|(_, value)| *value == vec![199; 2048]));
+    commit(&again, next, vec![put("after", "1")]).await;
+    again.admin.shutdown().await;
+    assert!(!dir.path().join("sled-1").exists());
+    let after = fs::metadata(dir.path().join("sled-2/db")).unwrap().len();
+    assert!(after < before, "{before} bytes became {after}");
+    let third = open(options(dir.path())).await.unwrap();
+    assert_eq!(lead(&third, dir.path()).await.1.len(), 11);
+}

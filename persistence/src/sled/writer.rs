@@ -28,9 +28,14 @@ use crate::{
 const GROUP_REQUESTS_MAX: usize = 256;
 /// No more requests join a group that has this many bytes.
 const GROUP_BYTES_MAX: usize = BATCH_BYTES_MAX;
-/// A database is made anew when it is larger than this and [`SIZE_FACTOR_MAX`] times its records.
-const SIZE_BYTES_MAX: u64 = 64 << 20;
-const SIZE_FACTOR_MAX: u64 = 4;
+/// A database is made anew when it is larger than the first, and than its records by the second factor. While the
+/// master serves, that interrupts it, so there it takes more.
+const SWOLLEN_AT_START: (u64, u64) = if cfg!(test) {
+    (1 << 20, 4)
+} else {
+    (64 << 20, 4)
+};
+const SWOLLEN_IN_SERVICE: (u64, u64) = (256 << 20, 16);
 /// How often, in groups, the database is tended to.
 const TEND_EVERY_GROUPS: u64 = 256;
 
@@ -122,7 +127,7 @@ impl Writer {
         mut self,
         mut requests: mpsc::Receiver<Request>,
     ) -> Option<oneshot::Sender<()>> {
-        self.tend();
+        self.tend(SWOLLEN_AT_START);
         while let Some(first) = requests.blocking_recv() {
             let (group, end) = self.gather(first, &mut requests);
             self.store(group);
@@ -190,7 +195,7 @@ impl Writer {
             self.durable = after;
             self.groups += 1;
             if self.groups.is_multiple_of(TEND_EVERY_GROUPS) {
-                self.tend();
+                self.tend(SWOLLEN_IN_SERVICE);
             }
         }
         answers.into_iter().for_each(Answer::send);
@@ -235,19 +240,23 @@ impl Writer {
         let path = self.directory.next_database()?;
         let database = Database::create(&path, &self.durable, self.faults.clone())?;
         self.directory.switch()?;
+        // Closes the old one before its files go.
         self.database = Some(database);
+        if let Err(error) = self.directory.remove_leftovers() {
+            tracing::warn!(%error, "the replaced database is still on disk; removed at the next start");
+        }
         Ok(())
     }
 
     /// Syncs the anchor, measures the database, and makes it anew where sled has let it grow far beyond its records.
-    fn tend(&mut self) {
+    fn tend(&mut self, (bytes_max, factor_max): (u64, u64)) {
         let Some(database) = &self.database else {
             return;
         };
         let size = database.size_on_disk();
         metrics::store_size(EngineKind::Sled, size);
         database.sync_anchor();
-        if size <= SIZE_BYTES_MAX.max(self.durable.store.bytes() * SIZE_FACTOR_MAX) {
+        if size <= bytes_max.max(self.durable.store.bytes() * factor_max) {
             return;
         }
         match self.replace_database() {

@@ -1,6 +1,11 @@
 //! The sled backend: the suite, a real SIGKILL, and a second process.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use interrex_persistence::{
@@ -82,6 +87,11 @@ impl Fixture for Sled {
             // What is in the files now, before anything is closed in order.
             let copy = tempfile::tempdir().unwrap();
             copy_all(self.dir.path(), copy.path()).unwrap();
+            if how == Stop::TornTail {
+                let file = copy.path().join("sled-1/db");
+                let mut log = fs::OpenOptions::new().append(true).open(file).unwrap();
+                log.write_all(&[0x5a; 3000]).unwrap();
+            }
             self.dir = copy;
         }
         backend.admin.shutdown().await;
