@@ -1,5 +1,6 @@
 //! The core seen from outside: commands in, transitions out.
 
+mod agents;
 mod applications;
 mod drivers;
 mod properties;

@@ -1,1 +1,185 @@
-//! To come.
+//! Cost follows change. Counted in what a transition holds where possible; times are printed by the ignored ones, and
+//! never asserted.
+
+use std::time::Instant;
+
+use interrex_core::{
+    command::{Command, ProcessChange},
+    config::ClusterConfig,
+    ids::AppId,
+    spec::ApplicationSpec,
+    state::cluster::ClusterState,
+    time::Timestamp,
+    transition::Transition,
+};
+
+use crate::support::{Cluster, START, app, driver, exited, register_app, submit, worker};
+
+/// Applies without `validate()`, which costs everything.
+fn apply(state: &mut ClusterState, command: Command) -> Transition {
+    state.apply(Timestamp(START), command)
+}
+
+fn state() -> ClusterState {
+    ClusterState::recover(
+        ClusterConfig::default(),
+        Default::default(),
+        Timestamp(START),
+    )
+}
+
+fn register(state: &mut ClusterState, id: &str, cores: u32, memory: u64) -> Transition {
+    let command = Command::RegisterWorker {
+        worker: id.into(),
+        spec: worker(cores, memory).into(),
+        report: Default::default(),
+    };
+    apply(state, command)
+}
+
+#[test]
+fn one_pass_is_bounded_and_goes_on_with_the_next_command() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    let mut state = state();
+    for n in 0..2_500 {
+        apply(&mut state, submit(&format!("s{n}"), driver(1, 1)));
+    }
+    let first = register(&mut state, "w1", 10_000, 1 << 20);
+    assert_eq!(first.effects.len(), 1_000);
+    assert_eq!(state.validate(), Ok(()));
+    let second = apply(&mut state, Command::Tick);
+    assert_eq!(second.effects.len(), 1_000);
+    let third = apply(&mut state, Command::Tick);
+    assert_eq!(third.effects.len(), 500);
+    assert_eq!(state.waiting_drivers(), 0);
+    assert_eq!(state.validate(), Ok(()));
+    // A refused command does not carry the pass on: it changes nothing.
+    cluster.apply(Command::Kill { id: String::new() });
+}
+
+#[test]
+fn history_is_cleared_in_bounded_steps() {
+    let mut state = ClusterState::recover(
+        ClusterConfig {
+            retained_drivers: 10_000,
+            ..ClusterConfig::default()
+        },
+        Default::default(),
+        Timestamp(START),
+    );
+    for n in 0..2_500 {
+        apply(&mut state, submit(&format!("s{n}"), driver(1, 1)));
+    }
+    apply(&mut state, Command::KillAllDrivers);
+    let clear = apply(&mut state, Command::ClearCompleted);
+    assert_eq!(clear.mutations.len(), 1_000);
+    apply(&mut state, Command::Tick);
+    apply(&mut state, Command::Tick);
+    assert_eq!(state.drivers().count(), 0);
+    assert_eq!(state.validate(), Ok(()));
+}
+
+/// The median of 200 measurements, in microseconds.
+fn median(mut measure: impl FnMut(usize) -> Command, state: &mut ClusterState) -> u128 {
+    let mut times: Vec<_> = (0..200)
+        .map(|n| {
+            let command = measure(n);
+            let start = Instant::now();
+            apply(state, command);
+            start.elapsed().as_micros()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[test]
+#[ignore = "prints times"]
+fn a_submission_behind_50_000_others() {
+    let mut state = state();
+    register(&mut state, "full", 1, 1024);
+    apply(&mut state, submit("first", driver(1, 1)));
+    for queued in [0, 1_000, 10_000, 50_000, 100_000] {
+        for n in state.waiting_drivers()..queued {
+            apply(
+                &mut state,
+                submit(&format!("q{queued}-{n}"), driver(1, 512)),
+            );
+        }
+        let time = median(
+            |n| submit(&format!("m{queued}-{n}"), driver(1, 512)),
+            &mut state,
+        );
+        println!("{queued:>7} queued: {time} us a submission");
+    }
+    // The same with a core free that fits none of them: the queue must not be walked.
+    register(&mut state, "small", 1, 1);
+    let time = median(
+        |n| submit(&format!("small-{n}"), driver(1, 512)),
+        &mut state,
+    );
+    println!("100,000 queued, a free core without memory: {time} us a submission");
+}
+
+#[test]
+#[ignore = "prints times"]
+fn an_event_among_10_000_workers_and_2_000_applications() {
+    let mut state = state();
+    for n in 0..10_000 {
+        register(&mut state, &format!("w{n:05}"), 16, 65_536);
+    }
+    let spec = || ApplicationSpec {
+        executor_limit: Some(40),
+        ..app(512, Some(2), Some(80))
+    };
+    let start = Instant::now();
+    let mut apps: Vec<AppId> = Vec::new();
+    for n in 0..2_000 {
+        apply(&mut state, register_app(&format!("a{n}"), spec()));
+    }
+    apps.extend(state.apps().map(|app| app.id.clone()));
+    println!(
+        "2,000 applications, 80,000 executors placed in {:?}",
+        start.elapsed()
+    );
+    for filled in [false, true] {
+        if filled {
+            for n in 0..2_000 {
+                apply(
+                    &mut state,
+                    register_app(&format!("hungry{n}"), app(512, Some(2), None)),
+                );
+            }
+        }
+        let mut cluster_of = |n: usize, change: ProcessChange| {
+            let executor = state.executors().nth(n * 7).expect("placed").clone();
+            let report = interrex_core::command::Report {
+                sequence: interrex_core::ids::ReportSequence(1),
+                at: Timestamp(START),
+                subject: interrex_core::command::Subject::Executor {
+                    app: executor.app.clone(),
+                    executor: executor.id,
+                },
+                change,
+            };
+            let command = Command::Report {
+                worker: executor.worker.clone(),
+                report,
+            };
+            let start = Instant::now();
+            apply(&mut state, command);
+            start.elapsed().as_micros()
+        };
+        let mut running: Vec<_> = (0..100)
+            .map(|n| cluster_of(n, ProcessChange::Running))
+            .collect();
+        let mut ended: Vec<_> = (100..200).map(|n| cluster_of(n, exited(1))).collect();
+        running.sort_unstable();
+        ended.sort_unstable();
+        println!(
+            "cluster full: {filled}; RUNNING {} us, EXITED and replaced {} us",
+            running[50], ended[50]
+        );
+    }
+    assert_eq!(apps.len(), 2_000);
+}
