@@ -3,7 +3,9 @@
 //! * [`records`]: entities of `interrex-core` as stored records, and back.
 //! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
 //! * [`edge`]: gRPC, REST and admin servers; they hold no decisions.
+//! * [`app`]: the composition root.
 
+pub mod app;
 pub mod edge;
 pub mod metrics;
 pub mod options;

@@ -60,7 +60,9 @@ impl Decoder {
         match key.kind {
             META => {
                 if !matches!(&*key.id, META_ID | META_COPY_ID) {
-                    return Err(RecordError::WrongKey { found: key.id.to_string() });
+                    return Err(RecordError::WrongKey {
+                        found: key.id.to_string(),
+                    });
                 }
                 self.metas.push(entities::meta(open(value)?));
             }
@@ -108,7 +110,10 @@ impl Decoder {
 
     fn finish(mut self) -> Decoded {
         // Both copies are written in one batch, so they differ only when one is damaged and went unnoticed.
-        let meta = self.metas.drain(..).max_by_key(|meta| (meta.next_queue, meta.next_driver));
+        let meta = self
+            .metas
+            .drain(..)
+            .max_by_key(|meta| (meta.next_queue, meta.next_driver));
         if meta.is_none() && self.records > 0 {
             // The counters are repaired in recovery: they never fall below a number that is in use.
             tracing::error!(
@@ -118,7 +123,10 @@ impl Decoder {
             );
         }
         self.entities.meta = meta.unwrap_or_default();
-        Decoded { entities: self.entities, quarantined: self.quarantined }
+        Decoded {
+            entities: self.entities,
+            quarantined: self.quarantined,
+        }
     }
 }
 
@@ -126,7 +134,9 @@ fn check(key: &RecordKey, named: &str) -> Result<(), RecordError> {
     if &*key.id == named {
         Ok(())
     } else {
-        Err(RecordError::WrongKey { found: named.to_owned() })
+        Err(RecordError::WrongKey {
+            found: named.to_owned(),
+        })
     }
 }
 

@@ -31,7 +31,10 @@ fn encode(mutation: &Mutation, key: RecordKey, into: &mut Vec<record::Mutation>)
         Mutation::PutMeta(meta) => {
             let value = seal(&entities::meta_message(meta));
             let copy = self::key(META, META_COPY_ID);
-            into.push(record::Mutation::Put { key: copy, value: value.clone() });
+            into.push(record::Mutation::Put {
+                key: copy,
+                value: value.clone(),
+            });
             value
         }
         Mutation::PutWorker(worker) => seal(&entities::worker_message(worker)),

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use interrex_core::{
-    ids::{
-        AppId, Attempt, DriverId, ExecutorId, Fingerprint, QueuePosition, RequestId, WorkerId,
-    },
+    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, QueuePosition, RequestId, WorkerId},
     resources::{Cores, MemoryMib},
     state::{
         app::Application,
@@ -75,7 +73,11 @@ pub(super) fn driver_message(driver: &Driver) -> v1::DriverRecord {
         spec: Some(driver_spec_message(&driver.spec)),
         state: driver.state.name().to_owned(),
         attempt: driver.attempt.0,
-        worker_id: driver.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
+        worker_id: driver
+            .worker
+            .as_ref()
+            .map(WorkerId::to_string)
+            .unwrap_or_default(),
         queue_position: driver.queue.0,
         submitted_at_ms: driver.submitted_at.0,
         started_at_ms: driver.started_at.map(|at| at.0),
@@ -91,7 +93,9 @@ pub(super) fn driver_message(driver: &Driver) -> v1::DriverRecord {
 
 pub(super) fn driver(record: v1::DriverRecord) -> Result<Driver, RecordError> {
     let state = states::driver(&record.state)?;
-    let worker = Some(record.worker_id).filter(|id| !id.is_empty()).map(WorkerId::from);
+    let worker = Some(record.worker_id)
+        .filter(|id| !id.is_empty())
+        .map(WorkerId::from);
     if state.is_placed() && worker.is_none() {
         return Err(missing("worker_id"));
     }
@@ -137,7 +141,9 @@ pub(super) fn app(record: v1::ApplicationRecord) -> Result<Application, RecordEr
     Ok(Application {
         id: AppId::from(record.id),
         request: RequestId::from(record.request_id),
-        spec: Arc::new(specs::application(record.spec.ok_or_else(|| missing("spec"))?)),
+        spec: Arc::new(specs::application(
+            record.spec.ok_or_else(|| missing("spec"))?,
+        )),
         state: states::app(&record.state)?,
         queue: QueuePosition(record.queue_position),
         executors_wanted: record.executors_wanted,
@@ -201,14 +207,20 @@ pub(super) fn request_message(request: &Request) -> v1::RequestRecord {
 pub(super) fn request(record: v1::RequestRecord) -> Result<Request, RecordError> {
     let fingerprint = <[u8; 32]>::try_from(record.fingerprint.as_slice()).map_err(|_length| {
         let value = format!("{} bytes", record.fingerprint.len());
-        RecordError::Field { field: "fingerprint", value }
+        RecordError::Field {
+            field: "fingerprint",
+            value,
+        }
     })?;
     let created = if let Some(id) = record.created.strip_prefix(DRIVER_PREFIX) {
         Created::Driver(DriverId::new(id))
     } else if let Some(id) = record.created.strip_prefix(APP_PREFIX) {
         Created::App(AppId::new(id))
     } else {
-        return Err(RecordError::Field { field: "created", value: record.created });
+        return Err(RecordError::Field {
+            field: "created",
+            value: record.created,
+        });
     };
     Ok(Request {
         id: RequestId::from(record.request_id),
@@ -224,5 +236,8 @@ pub(super) fn executor_key(app: &AppId, id: ExecutorId) -> String {
 }
 
 fn missing(field: &'static str) -> RecordError {
-    RecordError::Field { field, value: String::new() }
+    RecordError::Field {
+        field,
+        value: String::new(),
+    }
 }

@@ -13,7 +13,11 @@ pub const FORMAT_VERSION: u32 = 1;
 pub(super) fn seal(record: &impl Message) -> Bytes {
     let body = record.encode_to_vec();
     let crc32 = checksum(FORMAT_VERSION, &body);
-    let envelope = RecordEnvelope { version: FORMAT_VERSION, crc32, body };
+    let envelope = RecordEnvelope {
+        version: FORMAT_VERSION,
+        crc32,
+        body,
+    };
     Bytes::from(envelope.encode_to_vec())
 }
 
@@ -24,7 +28,10 @@ pub(super) fn open<M: Message + Default>(value: &[u8]) -> Result<M, RecordError>
     // The checksum first, and over the version too: a flipped bit is damage, not a newer format.
     let found = checksum(envelope.version, &envelope.body);
     if found != envelope.crc32 {
-        return Err(RecordError::Checksum { found, stored: envelope.crc32 });
+        return Err(RecordError::Checksum {
+            found,
+            stored: envelope.crc32,
+        });
     }
     match envelope.version {
         0 => Err(RecordError::Garbage("version 0".to_owned())),
@@ -43,5 +50,12 @@ fn checksum(version: u32, body: &[u8]) -> u32 {
 #[cfg(test)]
 pub(super) fn seal_as(version: u32, body: Vec<u8>) -> Bytes {
     let crc32 = checksum(version, &body);
-    Bytes::from(RecordEnvelope { version, crc32, body }.encode_to_vec())
+    Bytes::from(
+        RecordEnvelope {
+            version,
+            crc32,
+            body,
+        }
+        .encode_to_vec(),
+    )
 }

@@ -7,8 +7,8 @@
 
 mod decode;
 mod encode;
-mod envelope;
 mod entities;
+mod envelope;
 mod specs;
 mod states;
 
@@ -110,7 +110,10 @@ fn shown_key(key: &RecordKey) -> String {
 }
 
 fn key(kind: RecordKind, id: impl Into<Box<str>>) -> RecordKey {
-    RecordKey { kind, id: id.into() }
+    RecordKey {
+        kind,
+        id: id.into(),
+    }
 }
 
 #[cfg(test)]

@@ -58,5 +58,8 @@ fn named<S: Copy>(
     all.iter()
         .copied()
         .find(|state| name(*state) == text)
-        .ok_or_else(|| RecordError::Field { field: "state", value: text.to_owned() })
+        .ok_or_else(|| RecordError::Field {
+            field: "state",
+            value: text.to_owned(),
+        })
 }

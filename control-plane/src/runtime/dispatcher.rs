@@ -48,7 +48,9 @@ impl Dispatcher {
 
     /// Asks a worker to register again.
     pub(crate) fn reregister(&self, worker: WorkerId, reason: &str) {
-        let body = Body::Reregister(v1::Reregister { reason: reason.to_owned() });
+        let body = Body::Reregister(v1::Reregister {
+            reason: reason.to_owned(),
+        });
         self.put(&Peer::Worker(worker), body);
     }
 
@@ -56,24 +58,33 @@ impl Dispatcher {
         let kind = body_name(&body);
         if !self.peers.send_to(peer, self.epoch, body) {
             metrics::counter!("interrex_effects_dropped_total", "kind" => kind).increment(1);
-            tracing::debug!(epoch = self.epoch.0, ?peer, kind, "receiver is away: dropped");
+            tracing::debug!(
+                epoch = self.epoch.0,
+                ?peer,
+                kind,
+                "receiver is away: dropped"
+            );
         }
     }
 }
 
 fn order_body(order: WorkerOrder) -> Body {
     match order {
-        WorkerOrder::LaunchDriver { driver, attempt, spec, resources } => {
-            Body::LaunchDriver(v1::LaunchDriver {
-                driver_id: driver.to_string(),
-                attempt: attempt.0,
-                spec: Some(driver_spec_message(&spec)),
-                resources: addresses_message(&resources),
-            })
-        }
-        WorkerOrder::KillDriver { driver, attempt } => {
-            Body::KillDriver(v1::KillDriver { driver_id: driver.to_string(), attempt: attempt.0 })
-        }
+        WorkerOrder::LaunchDriver {
+            driver,
+            attempt,
+            spec,
+            resources,
+        } => Body::LaunchDriver(v1::LaunchDriver {
+            driver_id: driver.to_string(),
+            attempt: attempt.0,
+            spec: Some(driver_spec_message(&spec)),
+            resources: addresses_message(&resources),
+        }),
+        WorkerOrder::KillDriver { driver, attempt } => Body::KillDriver(v1::KillDriver {
+            driver_id: driver.to_string(),
+            attempt: attempt.0,
+        }),
         WorkerOrder::LaunchExecutor {
             app,
             executor,
@@ -104,15 +115,21 @@ fn order_body(order: WorkerOrder) -> Body {
 fn notice_body(app: &AppId, notice: AppNotice, view: &ClusterView) -> Body {
     let info = |executor: &Executor| Some(executor_info(view, executor));
     match notice {
-        AppNotice::ExecutorAdded(executor) => {
-            Body::ExecutorAdded(v1::ExecutorAdded { executor: info(&executor) })
-        }
-        AppNotice::ExecutorUpdated(executor) => {
-            Body::ExecutorUpdated(v1::ExecutorUpdated { executor: info(&executor) })
-        }
-        AppNotice::WorkerRemoved { worker, host, message } => {
-            Body::WorkerRemoved(v1::WorkerRemoved { worker_id: worker.to_string(), host, message })
-        }
+        AppNotice::ExecutorAdded(executor) => Body::ExecutorAdded(v1::ExecutorAdded {
+            executor: info(&executor),
+        }),
+        AppNotice::ExecutorUpdated(executor) => Body::ExecutorUpdated(v1::ExecutorUpdated {
+            executor: info(&executor),
+        }),
+        AppNotice::WorkerRemoved {
+            worker,
+            host,
+            message,
+        } => Body::WorkerRemoved(v1::WorkerRemoved {
+            worker_id: worker.to_string(),
+            host,
+            message,
+        }),
         AppNotice::Removed { state, message } => Body::ApplicationRemoved(v1::ApplicationRemoved {
             app_id: app.to_string(),
             state: state.to_owned(),

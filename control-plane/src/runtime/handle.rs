@@ -7,24 +7,29 @@ use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
     command::Command,
-    ids::{AppId, Epoch},
+    ids::{Epoch, WorkerId},
     transition::Reply,
 };
 use interrex_persistence::{
     backend::BackendAdmin,
     election::{LeaderView, MasterInfo},
 };
+use interrex_proto::v1;
 use tokio::{
     sync::{mpsc::error::TrySendError, oneshot, watch},
     time::{Instant, timeout_at},
 };
 
-use crate::runtime::{
-    clock::MonotonicClock,
-    error::RequestError,
-    port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
-    pulse::Pulse,
-    view::ClusterView,
+use crate::{
+    edge::convert::master_message,
+    metrics,
+    runtime::{
+        clock::MonotonicClock,
+        error::RequestError,
+        port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
+        pulse::Pulse,
+        view::ClusterView,
+    },
 };
 
 /// What this master is doing.
@@ -258,7 +263,7 @@ impl MasterHandle {
     ) -> Result<(), RequestError> {
         let port = self.port()?;
         port.mailbox
-            .try_send(Input::Submit {
+            .try_send(Input {
                 command,
                 deadline,
                 waiter,
@@ -280,20 +285,6 @@ impl MasterHandle {
         self.enqueue(command, Instant::now() + deadline, Some(waiter))
     }
 
-    /// Tells the loop that an application's session came or went. Waits for room, since a lost "went" would
-    /// keep a dead application for ever; ends when the leadership does.
-    pub(crate) async fn tell_app(&self, app: AppId, attached: bool) {
-        let Ok(port) = self.port() else { return };
-        let input = if attached {
-            Input::AppAttached(app)
-        } else {
-            Input::AppDetached(app)
-        };
-        if port.mailbox.send(input).await.is_err() {
-            tracing::debug!(epoch = port.epoch.0, "leadership ended meanwhile");
-        }
-    }
-
     /// Has the leader prove its leadership to the store; it steps down if it cannot. Returns at once.
     pub(crate) fn verify(&self) {
         if let Ok(port) = self.port() {
@@ -309,6 +300,9 @@ impl MasterHandle {
     /// # Errors
     /// `NotLeader` or `ShuttingDown`.
     pub(crate) fn port(&self) -> Result<LeaderPort, RequestError> {
+        if *self.shared.stopping.borrow() {
+            return Err(RequestError::ShuttingDown);
+        }
         self.shared
             .port
             .borrow()
@@ -316,15 +310,32 @@ impl MasterHandle {
             .ok_or_else(|| self.not_leader())
     }
 
-    pub(crate) fn clock(&self) -> &MonotonicClock {
-        &self.shared.clock
+    /// A sign of life from a worker that has registered; never queued, never stored.
+    pub(crate) fn heartbeat(&self, worker: &WorkerId) {
+        self.shared
+            .view
+            .borrow()
+            .heartbeats()
+            .touch(worker, self.shared.clock.now());
+    }
+
+    /// What a standby says to a peer.
+    pub(crate) fn standby(&self) -> v1::Standby {
+        let leaders = self.shared.leaders.borrow();
+        let leader = leaders
+            .leader
+            .as_ref()
+            .filter(|leader| leader.id != self.shared.me.id);
+        v1::Standby {
+            leader: leader.map(master_message),
+            leader_epoch: leaders.epoch.0,
+        }
     }
 
     fn refused(&self, error: &TrySendError<Input>) -> RequestError {
         match error {
             TrySendError::Full(_) => {
-                metrics::counter!("interrex_requests_refused_total", "queue" => "mailbox")
-                    .increment(1);
+                metrics::refused("mailbox");
                 RequestError::Busy {
                     queue: "the leader's mailbox",
                     max: MAILBOX_MAX,

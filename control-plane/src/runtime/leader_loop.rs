@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use interrex_core::{
     command::Command,
     ids::Epoch,
-    leader::{Answer, BatchId, CommitFailure, LeaderMachine, Output, Publication, StepDown, Ticket},
+    leader::{
+        Answer, BatchId, CommitFailure, LeaderMachine, Output, Publication, StepDown, Ticket,
+    },
     transition::{Mutation, Reply},
 };
 use interrex_persistence::{
@@ -25,12 +27,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    metrics,
     records::encode_batch,
     runtime::{
         dispatcher::Dispatcher,
         error::RequestError,
         handle::{MasterHandle, Shared},
         heartbeats::Heartbeats,
+        peers::{Changes, Peers},
         port::{Input, MAILBOX_MAX, Outcome, Waiter},
         view::ClusterView,
     },
@@ -56,6 +60,7 @@ pub(crate) struct LeaderLoop {
     pub(crate) view: ClusterView,
     pub(crate) heartbeats: Arc<Heartbeats>,
     pub(crate) dispatcher: Dispatcher,
+    pub(crate) peers: Arc<Peers>,
     /// After this a commit's outcome counts as unknown.
     pub(crate) commit_deadline: Duration,
     pub(crate) waiters: Waiters,
@@ -143,31 +148,48 @@ impl LeaderLoop {
     }
 
     fn on_input(&mut self, input: Input) {
-        let now = self.shared.clock.now();
-        match input {
-            Input::Submit { command, deadline, waiter } => {
-                let ticket = waiter.map(|waiter| self.waiters.add(waiter));
-                let deadline = self.shared.clock.at(deadline);
-                self.machine.submit(ticket, command, deadline, now);
-            }
-            Input::AppAttached(app) => self.machine.app_attached(&app),
-            Input::AppDetached(app) => self.machine.app_detached(&app, now),
-        }
+        let Input {
+            command,
+            deadline,
+            waiter,
+        } = input;
+        let ticket = waiter.map(|waiter| self.waiters.add(waiter));
+        let deadline = self.shared.clock.at(deadline);
+        self.machine
+            .submit(ticket, command, deadline, self.shared.clock.now());
     }
 
     fn on_tick(&mut self, due: Instant, ticks: &mut Interval) {
         let lag = due.elapsed();
-        metrics::histogram!("interrex_loop_lag_seconds").record(lag.as_secs_f64());
+        metrics::loop_lag(lag);
         if lag > TICK * 5 {
-            tracing::warn!(epoch = self.epoch().0, lag_ms = lag.as_millis(), "the loop is late");
+            tracing::warn!(
+                epoch = self.epoch().0,
+                lag_ms = lag.as_millis(),
+                "the loop is late"
+            );
             ticks.reset();
         }
         self.shared.pulse.beat();
         for (worker, at) in self.heartbeats.take_fresh() {
             self.machine.heartbeat(&worker, at);
         }
-        self.machine.tick(self.shared.clock.now());
-        metrics::gauge!("interrex_leader_queue_length").set(self.machine.queue_len() as f64);
+        let now = self.shared.clock.now();
+        let Changes { apps, gone } = self.peers.take_changes();
+        for (app, attached) in apps {
+            if attached {
+                self.machine.app_attached(&app);
+            } else {
+                self.machine.app_detached(&app, now);
+            }
+        }
+        for worker in gone {
+            let command = Command::WorkerDisconnected { worker };
+            self.machine
+                .submit(None, command, now.plus(self.commit_deadline), now);
+        }
+        self.machine.tick(now);
+        metrics::queue_depth("leader", self.machine.queue_len());
     }
 
     fn on_commit(&mut self, batch: BatchId, result: Committed) {
@@ -187,7 +209,11 @@ impl LeaderLoop {
             }
             Err(_elapsed) => {
                 let after_ms = self.commit_deadline.as_millis();
-                tracing::warn!(epoch, after_ms, "commit has no answer in time: stepping down");
+                tracing::warn!(
+                    epoch,
+                    after_ms,
+                    "commit has no answer in time: stepping down"
+                );
                 CommitFailure::Unknown
             }
         };
@@ -199,7 +225,11 @@ impl LeaderLoop {
         let outputs = self.machine.poll(self.shared.clock.now());
         if let Some(Output::StepDown(reason)) = outputs.last() {
             // First, so that nobody who is answered below comes back to this leadership.
-            tracing::info!(epoch = self.epoch().0, reason = reason.name(), "stepping down");
+            tracing::info!(
+                epoch = self.epoch().0,
+                reason = reason.name(),
+                "stepping down"
+            );
             self.shared.port.send_replace(None);
         }
         let mut over = None;
@@ -222,7 +252,7 @@ impl LeaderLoop {
         let engine = Arc::clone(&self.engine);
         let epoch = epoch::Epoch(self.epoch().0);
         let deadline = self.commit_deadline;
-        metrics::histogram!("interrex_commit_batch_mutations").record(mutations.len() as f64);
+        ::metrics::histogram!("interrex_commit_batch_mutations").record(mutations.len() as f64);
         // In a task of its own: encoding and storing go on while the loop applies the next commands.
         tokio::spawn(async move {
             let mutations = encode_batch(&mutations);
@@ -248,7 +278,9 @@ impl LeaderLoop {
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) {
-        let Some(waiter) = self.waiters.take(ticket) else { return };
+        let Some(waiter) = self.waiters.take(ticket) else {
+            return;
+        };
         waiter.answer(self.outcome(answer));
     }
 
@@ -258,12 +290,13 @@ impl LeaderLoop {
             Answer::Reply(reply) => Ok(reply),
             Answer::NotLeader => Err(self.not_leader()),
             Answer::OutcomeUnknown => Err(RequestError::OutcomeUnknown),
-            Answer::DeadlineExceeded => {
-                Err(RequestError::DeadlineExceeded { outcome_unknown: false })
-            }
-            Answer::Busy => {
-                Err(RequestError::Busy { queue: "the leader's queue", max: MAILBOX_MAX })
-            }
+            Answer::DeadlineExceeded => Err(RequestError::DeadlineExceeded {
+                outcome_unknown: false,
+            }),
+            Answer::Busy => Err(RequestError::Busy {
+                queue: "the leader's queue",
+                max: MAILBOX_MAX,
+            }),
         }
     }
 
@@ -271,11 +304,8 @@ impl LeaderLoop {
     async fn refuse_rest(&mut self, mailbox: &mut mpsc::Receiver<Input>) {
         mailbox.close();
         while let Some(input) = mailbox.recv().await {
-            match input {
-                Input::Submit { waiter: Some(waiter), .. } => waiter.answer(Err(self.not_leader())),
-                Input::Submit { waiter: None, .. }
-                | Input::AppAttached(_)
-                | Input::AppDetached(_) => {}
+            if let Some(waiter) = input.waiter {
+                waiter.answer(Err(self.not_leader()));
             }
         }
     }
@@ -292,7 +322,8 @@ impl LeaderLoop {
     pub(crate) fn initialize(&mut self, cluster_id: String) {
         let now = self.shared.clock.now();
         let deadline = now.plus(self.commit_deadline);
-        self.machine.submit(None, Command::Initialize { cluster_id }, deadline, now);
+        self.machine
+            .submit(None, Command::Initialize { cluster_id }, deadline, now);
     }
 }
 
@@ -313,7 +344,9 @@ impl Waiters {
 
 /// Waits for the commit under way; for ever when there is none. Cancel-safe: the task goes on.
 async fn finished(commit: &mut Option<(BatchId, JoinHandle<Committed>)>) -> (BatchId, Committed) {
-    let Some((batch, task)) = commit else { return std::future::pending().await };
+    let Some((batch, task)) = commit else {
+        return std::future::pending().await;
+    };
     let batch = *batch;
     match task.await {
         Ok(result) => (batch, result),

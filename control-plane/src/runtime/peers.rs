@@ -5,7 +5,7 @@
 //! which is fixed where the frame is made: a deposed leader cannot borrow a newer one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -19,11 +19,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Frames that may wait in one session's queue.
-pub const SESSION_FRAMES_MAX: usize = 4096;
+pub(crate) const SESSION_FRAMES_MAX: usize = 4096;
 /// Bytes that may wait in one session's queue.
-pub const SESSION_BYTES_MAX: usize = 64 << 20;
+pub(crate) const SESSION_BYTES_MAX: usize = 64 << 20;
 /// Sessions of one master.
-pub const SESSIONS_MAX: usize = 65_536;
+pub(crate) const SESSIONS_MAX: usize = 65_536;
 
 /// Names one stream of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +40,16 @@ pub(crate) enum Peer {
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     inner: Mutex<Inner>,
+}
+
+/// What has happened to registered peers since the loop last asked. A table, so that it is never full: only
+/// where each stands now is of interest.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Applications whose session came (true) or went.
+    pub(crate) apps: BTreeMap<AppId, bool>,
+    /// Workers whose session went.
+    pub(crate) gone: BTreeSet<WorkerId>,
 }
 
 /// The stream's end of a session.
@@ -64,6 +74,7 @@ struct Inner {
     epoch: Epoch,
     sessions: BTreeMap<SessionId, Session>,
     bound: BTreeMap<Peer, SessionId>,
+    changes: Changes,
     next: u64,
 }
 
@@ -90,24 +101,48 @@ impl Peers {
         let (tx, rx) = mpsc::channel(SESSION_FRAMES_MAX);
         let bytes = Arc::new(AtomicUsize::new(0));
         let closed = CancellationToken::new();
-        let queue = FrameQueue { rx, bytes: Arc::clone(&bytes) };
-        let session = Session { tx, bytes, closed: closed.clone(), peer: None };
+        let queue = FrameQueue {
+            rx,
+            bytes: Arc::clone(&bytes),
+        };
+        let session = Session {
+            tx,
+            bytes,
+            closed: closed.clone(),
+            peer: None,
+        };
         inner.sessions.insert(id, session);
         metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
-        Some(Attached { id, frames: queue, closed })
+        Some(Attached {
+            id,
+            frames: queue,
+            closed,
+        })
     }
 
-    /// A stream has ended. Returns whom it spoke for, unless a newer session does so by now.
-    pub(crate) fn detach(&self, id: SessionId) -> Option<(Epoch, Peer)> {
+    /// A stream has ended; so has what its peer was bound to, unless a newer session speaks for it by now.
+    pub(crate) fn detach(&self, id: SessionId) {
         let mut inner = self.lock();
-        let session = inner.sessions.remove(&id)?;
+        let Some(session) = inner.sessions.remove(&id) else {
+            return;
+        };
         metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
-        let peer = session.peer?;
-        let current = inner.bound.get(&peer) == Some(&id);
-        if current {
+        if let Some(peer) = session.peer
+            && inner.bound.get(&peer) == Some(&id)
+        {
             inner.bound.remove(&peer);
+            inner.note(peer, false);
         }
-        current.then_some((inner.epoch, peer))
+    }
+
+    /// Whom a session speaks for in this epoch.
+    pub(crate) fn peer_of(&self, id: SessionId) -> Option<Peer> {
+        self.lock().sessions.get(&id)?.peer.clone()
+    }
+
+    /// What has happened since the last call.
+    pub(crate) fn take_changes(&self) -> Changes {
+        std::mem::take(&mut self.lock().changes)
     }
 
     /// From now on `peer` is reached through this session; an older session of the same peer is closed. False
@@ -117,9 +152,14 @@ impl Peers {
         if inner.epoch != epoch {
             return false;
         }
-        let Some(session) = inner.sessions.get_mut(&id) else { return false };
+        let Some(session) = inner.sessions.get_mut(&id) else {
+            return false;
+        };
         session.peer = Some(peer.clone());
-        let older = inner.bound.insert(peer.clone(), id).filter(|older| *older != id);
+        let older = inner
+            .bound
+            .insert(peer.clone(), id)
+            .filter(|older| *older != id);
         if let Some(older) = older.and_then(|older| inner.sessions.get_mut(&older)) {
             older.peer = None;
             older.closed.cancel();
@@ -144,7 +184,13 @@ impl Peers {
     /// Sends to one session.
     pub(crate) fn send(&self, id: SessionId, epoch: Epoch, body: Body) {
         let mut inner = self.lock();
-        inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body) });
+        inner.push(
+            id,
+            MasterFrame {
+                epoch: epoch.0,
+                body: Some(body),
+            },
+        );
     }
 
     /// Sends to the session that speaks for `peer` in this epoch. False when there is none.
@@ -153,8 +199,16 @@ impl Peers {
         if inner.epoch != epoch {
             return false;
         }
-        let Some(id) = inner.bound.get(peer).copied() else { return false };
-        inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body) })
+        let Some(id) = inner.bound.get(peer).copied() else {
+            return false;
+        };
+        inner.push(
+            id,
+            MasterFrame {
+                epoch: epoch.0,
+                body: Some(body),
+            },
+        )
     }
 
     /// Sends to every session, registered or not.
@@ -162,7 +216,13 @@ impl Peers {
         let mut inner = self.lock();
         let ids: Vec<_> = inner.sessions.keys().copied().collect();
         for id in ids {
-            inner.push(id, MasterFrame { epoch: epoch.0, body: Some(body.clone()) });
+            inner.push(
+                id,
+                MasterFrame {
+                    epoch: epoch.0,
+                    body: Some(body.clone()),
+                },
+            );
         }
     }
 
@@ -182,8 +242,17 @@ impl Peers {
 // === impl Inner ===
 
 impl Inner {
+    fn note(&mut self, peer: Peer, here: bool) {
+        match (peer, here) {
+            (Peer::App(app), here) => drop(self.changes.apps.insert(app, here)),
+            (Peer::Worker(worker), true) => drop(self.changes.gone.remove(&worker)),
+            (Peer::Worker(worker), false) => drop(self.changes.gone.insert(worker)),
+        }
+    }
+
     fn unbind_all(&mut self) {
         self.bound.clear();
+        self.changes = Changes::default();
         for session in self.sessions.values_mut() {
             session.peer = None;
         }
@@ -191,7 +260,9 @@ impl Inner {
 
     /// Never waits: a session whose queue is full is closed.
     fn push(&mut self, id: SessionId, frame: MasterFrame) -> bool {
-        let Some(session) = self.sessions.get(&id) else { return false };
+        let Some(session) = self.sessions.get(&id) else {
+            return false;
+        };
         if session.closed.is_cancelled() {
             return false;
         }

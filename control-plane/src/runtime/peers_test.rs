@@ -32,7 +32,11 @@ fn a_newer_session_of_the_same_peer_replaces_the_older() {
     assert!(peers.bind(Epoch(1), &worker("w1"), old.id));
     assert!(peers.bind(Epoch(1), &worker("w1"), new.id));
     assert!(old.closed.is_cancelled() && !new.closed.is_cancelled());
-    assert_eq!(peers.detach(old.id), None, "its end says nothing about the worker");
+    assert_eq!(
+        peers.detach(old.id),
+        None,
+        "its end says nothing about the worker"
+    );
     assert_eq!(peers.detach(new.id), Some((Epoch(1), worker("w1"))));
 }
 
@@ -53,7 +57,9 @@ fn a_session_that_does_not_read_is_closed_and_nobody_waits() {
 fn a_session_is_bounded_in_bytes_too() {
     let peers = Peers::default();
     let session = peers.attach().unwrap();
-    let large = Body::Reregister(Reregister { reason: "x".repeat(SESSION_BYTES_MAX / 4) });
+    let large = Body::Reregister(Reregister {
+        reason: "x".repeat(SESSION_BYTES_MAX / 4),
+    });
     for _ in 0..4 {
         peers.send(session.id, Epoch(1), large.clone());
     }
@@ -65,5 +71,39 @@ async fn a_broadcast_reaches_sessions_that_have_not_registered() {
     let peers = Peers::default();
     let mut session = peers.attach().unwrap();
     peers.broadcast(Epoch(0), &Body::Standby(Standby::default()));
-    assert_eq!(session.frames.next().await.unwrap().body, Some(Body::Standby(Standby::default())));
+    assert_eq!(
+        session.frames.next().await.unwrap().body,
+        Some(Body::Standby(Standby::default()))
+    );
+}
+
+#[test]
+fn a_peer_that_comes_back_at_once_has_not_gone() {
+    let peers = Peers::default();
+    peers.begin(Epoch(1));
+    let (worker, app) = (worker("w1"), Peer::App(AppId::new("a1")));
+    for _ in 0..3 {
+        let session = peers.attach().unwrap();
+        assert!(peers.bind(Epoch(1), &worker, session.id));
+        assert!(peers.bind(Epoch(1), &app, session.id));
+        peers.detach(session.id);
+    }
+    let session = peers.attach().unwrap();
+    assert!(peers.bind(Epoch(1), &worker, session.id));
+    let changes = peers.take_changes();
+    assert_eq!(changes.gone, BTreeSet::new());
+    assert_eq!(changes.apps, BTreeMap::from([(AppId::new("a1"), false)]));
+}
+
+#[test]
+fn a_session_that_ended_before_its_answer_is_noted_as_gone() {
+    let peers = Peers::default();
+    peers.begin(Epoch(1));
+    let session = peers.attach().unwrap();
+    peers.detach(session.id);
+    assert!(!peers.bind(Epoch(1), &worker("w1"), session.id));
+    assert_eq!(
+        peers.take_changes().gone,
+        BTreeSet::from([WorkerId::new("w1")])
+    );
 }

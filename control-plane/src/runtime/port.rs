@@ -5,12 +5,7 @@ use tokio::{
     time::Instant,
 };
 
-use interrex_core::{
-    command::Command,
-    ids::{AppId, Epoch},
-    transition::Reply,
-};
-use tokio_util::sync::CancellationToken;
+use interrex_core::{command::Command, ids::Epoch, transition::Reply};
 
 use crate::runtime::error::RequestError;
 
@@ -31,20 +26,14 @@ pub(crate) enum Waiter {
     Session(Box<dyn FnOnce(Outcome) + Send>),
 }
 
-/// What can be put into the leader's mailbox.
-pub(crate) enum Input {
-    /// Apply this and answer.
-    Submit {
-        command: Command,
-        /// Not applied after this.
-        deadline: Instant,
-        /// `None`: nobody waits for the answer (a report).
-        waiter: Option<Waiter>,
-    },
-    /// An application's session is attached.
-    AppAttached(AppId),
-    /// An application's session ended; its grace begins.
-    AppDetached(AppId),
+/// What is put into the leader's mailbox: apply this and answer.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) command: Command,
+    /// Not applied after this.
+    pub(crate) deadline: Instant,
+    /// `None`: nobody waits for the answer (a report).
+    pub(crate) waiter: Option<Waiter>,
 }
 
 /// One leadership's entrance.
@@ -53,8 +42,6 @@ pub(crate) struct LeaderPort {
     pub(crate) epoch: Epoch,
     pub(crate) mailbox: mpsc::Sender<Input>,
     pub(crate) reads: mpsc::Sender<oneshot::Sender<Result<(), RequestError>>>,
-    /// Cancelled when the leadership is found to be over.
-    pub(crate) over: CancellationToken,
 }
 
 // === impl Waiter ===
@@ -79,23 +66,5 @@ impl std::fmt::Debug for Waiter {
             Self::Caller(_) => "Caller",
             Self::Session(_) => "Session",
         })
-    }
-}
-
-// === impl Input ===
-
-impl std::fmt::Debug for Input {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Submit {
-                command, waiter, ..
-            } => f
-                .debug_struct("Submit")
-                .field("command", command)
-                .field("waiter", waiter)
-                .finish(),
-            Self::AppAttached(app) => f.debug_tuple("AppAttached").field(app).finish(),
-            Self::AppDetached(app) => f.debug_tuple("AppDetached").field(app).finish(),
-        }
     }
 }

@@ -63,7 +63,11 @@ impl ReadGate {
         match timeout(CONFIRM_DEADLINE, asked).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(CommitError::Fenced { current })) => {
-                tracing::warn!(epoch = self.epoch.0, current = current.0, "deposed: a read says so");
+                tracing::warn!(
+                    epoch = self.epoch.0,
+                    current = current.0,
+                    "deposed: a read says so"
+                );
                 self.over.cancel();
                 Err(self.handle.not_leader())
             }
@@ -73,9 +77,13 @@ impl ReadGate {
             }
             Ok(Err(error @ CommitError::Indeterminate(_))) => {
                 tracing::debug!(epoch = self.epoch.0, %error, "leadership was not confirmed");
-                Err(RequestError::DeadlineExceeded { outcome_unknown: false })
+                Err(RequestError::DeadlineExceeded {
+                    outcome_unknown: false,
+                })
             }
-            Err(_elapsed) => Err(RequestError::DeadlineExceeded { outcome_unknown: false }),
+            Err(_elapsed) => Err(RequestError::DeadlineExceeded {
+                outcome_unknown: false,
+            }),
         }
     }
 }

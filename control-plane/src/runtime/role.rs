@@ -106,7 +106,11 @@ impl RoleTask {
                 Some(Ok(leadership)) => leadership,
                 Some(Err(error)) => {
                     self.report_election(&error);
-                    let wait = if error.retryable() { pause } else { UNFIT_PAUSE };
+                    let wait = if error.retryable() {
+                        pause
+                    } else {
+                        UNFIT_PAUSE
+                    };
                     pause = (pause * 2).min(PAUSE_MAX);
                     self.rest(wait, &stop).await;
                     continue;
@@ -138,7 +142,11 @@ impl RoleTask {
         loop {
             let led = leaders.borrow_and_update().leader.clone();
             let follows = led.is_some_and(|leader| leader.id != self.shared.me.id);
-            self.set_role(if follows { Role::Standby } else { Role::Campaigning });
+            self.set_role(if follows {
+                Role::Standby
+            } else {
+                Role::Campaigning
+            });
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return None,
@@ -154,7 +162,10 @@ impl RoleTask {
         let epoch = Epoch(leadership.epoch.0);
         tracing::info!(epoch = epoch.0, "elected");
         metrics::counter!("interrex_elections_won_total").increment(1);
-        let ended = AssertUnwindSafe(self.lead(leadership, stop)).catch_unwind().await.ok();
+        let ended = AssertUnwindSafe(self.lead(leadership, stop))
+            .catch_unwind()
+            .await
+            .ok();
         self.become_standby();
         let reason = match &ended {
             Some(Ended::SteppedDown(reason)) => reason.name(),
@@ -207,7 +218,8 @@ impl RoleTask {
             reads,
             over: over.clone(),
         };
-        drop(self.tasks.spawn("read gate", OnEnd::Expected, gate.run()));
+        self.tasks
+            .spawn_detached("read gate", OnEnd::Expected, gate.run());
         let mut pump = LeaderLoop {
             shared: Arc::clone(&self.shared),
             engine: Arc::clone(&self.engine),
@@ -215,14 +227,23 @@ impl RoleTask {
             view: view.clone(),
             heartbeats,
             dispatcher: Dispatcher::new(epoch, Arc::clone(&self.peers)),
+            peers: Arc::clone(&self.peers),
             commit_deadline: self.options.commit_deadline,
             waiters: Waiters::default(),
         };
         pump.initialize(uuid::Uuid::new_v4().to_string());
         self.shared.view.send_replace(Arc::new(view));
-        let port = LeaderPort { epoch, mailbox: mailbox_tx, reads: reads_tx, over: over.clone() };
+        let port = LeaderPort {
+            epoch,
+            mailbox: mailbox_tx,
+            reads: reads_tx,
+        };
         self.announce(port, began.elapsed());
-        let signals = Signals { lost: leadership.lost.clone(), over, stop: stop.clone() };
+        let signals = Signals {
+            lost: leadership.lost.clone(),
+            over,
+            stop: stop.clone(),
+        };
         Ended::SteppedDown(pump.run(mailbox, signals).await)
     }
 
@@ -291,19 +312,21 @@ impl RoleTask {
         metrics::gauge!("interrex_epoch").set(epoch.0 as f64);
         tracing::info!(epoch = epoch.0, took_ms = took.as_millis(), "leading");
         let leader = Some(master_message(&self.shared.me));
-        self.peers.broadcast(epoch, &Body::MasterChanged(v1::MasterChanged { leader }));
+        self.peers
+            .broadcast(epoch, &Body::MasterChanged(v1::MasterChanged { leader }));
     }
 
     /// Forgets the leadership: memory, view, registrations.
     fn become_standby(&self) {
-        let had = self.shared.port.send_replace(None).is_some()
-            || !self.shared.view.borrow().is_empty();
+        let had =
+            self.shared.port.send_replace(None).is_some() || !self.shared.view.borrow().is_empty();
         self.shared.view.send_replace(Arc::default());
         self.peers.end();
         self.set_role(Role::Standby);
         if had {
-            let standby = standby(&self.shared);
-            self.peers.broadcast(Epoch::default(), &Body::Standby(standby));
+            let standby = MasterHandle::new(Arc::clone(&self.shared)).standby();
+            self.peers
+                .broadcast(Epoch::default(), &Body::Standby(standby));
         }
     }
 
@@ -338,24 +361,27 @@ impl RoleTask {
     }
 }
 
-/// What a standby says to a peer.
-pub(crate) fn standby(shared: &Shared) -> v1::Standby {
-    let leaders = shared.leaders.borrow();
-    let leader = leaders.leader.as_ref().filter(|leader| leader.id != shared.me.id);
-    v1::Standby { leader: leader.map(master_message), leader_epoch: leaders.epoch.0 }
-}
-
 /// What readers see before the first commit: everything that was recovered.
 fn first_view(machine: &LeaderMachine, heartbeats: Arc<Heartbeats>) -> ClusterView {
     let state = machine.state();
     let mut view = ClusterView::new(machine.epoch(), heartbeats);
     view.set_recovery(state.recovery_state());
     view.apply(&[Mutation::PutMeta(state.meta().clone())]);
-    state.workers().for_each(|worker| view.apply(&[Mutation::PutWorker(Arc::clone(worker))]));
-    state.apps().for_each(|app| view.apply(&[Mutation::PutApp(Arc::clone(app))]));
-    state.drivers().for_each(|driver| view.apply(&[Mutation::PutDriver(Arc::clone(driver))]));
-    state.executors().for_each(|exec| view.apply(&[Mutation::PutExecutor(Arc::clone(exec))]));
-    state.requests().for_each(|request| view.apply(&[Mutation::PutRequest(Arc::clone(request))]));
+    state
+        .workers()
+        .for_each(|worker| view.apply(&[Mutation::PutWorker(Arc::clone(worker))]));
+    state
+        .apps()
+        .for_each(|app| view.apply(&[Mutation::PutApp(Arc::clone(app))]));
+    state
+        .drivers()
+        .for_each(|driver| view.apply(&[Mutation::PutDriver(Arc::clone(driver))]));
+    state
+        .executors()
+        .for_each(|exec| view.apply(&[Mutation::PutExecutor(Arc::clone(exec))]));
+    state
+        .requests()
+        .for_each(|request| view.apply(&[Mutation::PutRequest(Arc::clone(request))]));
     view
 }
 

@@ -49,6 +49,16 @@ impl Tasks {
         })
     }
 
+    /// As [`spawn`](Self::spawn), for a task that nobody waits for by itself.
+    pub(crate) fn spawn_detached(
+        &self,
+        name: &'static str,
+        on_end: OnEnd,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        drop(self.spawn(name, on_end, work));
+    }
+
     /// Waits until every task has ended; false when `grace` passed first.
     pub(crate) async fn wait(&self, grace: Duration) -> bool {
         self.tracker.close();

@@ -245,6 +245,10 @@ impl ClusterView {
         self.heartbeats.last(worker)
     }
 
+    pub(crate) fn heartbeats(&self) -> &Heartbeats {
+        &self.heartbeats
+    }
+
     /// Sets how far recovery is.
     pub fn set_recovery(&mut self, recovery: RecoveryState) {
         self.recovery = recovery;

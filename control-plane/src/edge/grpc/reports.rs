@@ -66,7 +66,12 @@ pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
                 attempt: Attempt(changed.attempt),
             };
             let change = change(changed.state, changed.exit, changed.message)?;
-            Ok(Report { sequence, at: Timestamp(changed.at_ms), subject, change })
+            Ok(Report {
+                sequence,
+                at: Timestamp(changed.at_ms),
+                subject,
+                change,
+            })
         }
         Body::Executor(changed) => {
             validate::id("report.app_id", &changed.app_id)?;
@@ -75,7 +80,12 @@ pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
                 executor: ExecutorId(changed.executor_id),
             };
             let change = change(changed.state, changed.exit, changed.message)?;
-            Ok(Report { sequence, at: Timestamp(changed.at_ms), subject, change })
+            Ok(Report {
+                sequence,
+                at: Timestamp(changed.at_ms),
+                subject,
+                change,
+            })
         }
     }
 }
@@ -91,9 +101,10 @@ fn change(
         Ok(ProcessState::Exited) => Ok(ProcessChange::Exited(exit)),
         Ok(ProcessState::Killed) => Ok(ProcessChange::Killed(exit)),
         Ok(ProcessState::Failed) => Ok(ProcessChange::Failed(validate::cut_message(message))),
-        Ok(ProcessState::Unspecified) | Err(_) => {
-            Err(FieldError::new("report.state", format!("`{state}` is no state of a process")))
-        }
+        Ok(ProcessState::Unspecified) | Err(_) => Err(FieldError::new(
+            "report.state",
+            format!("`{state}` is no state of a process"),
+        )),
     }
 }
 
@@ -108,7 +119,10 @@ mod tests {
                 driver_id: "driver-1".into(),
                 attempt: 2,
                 state: state.into(),
-                exit: Some(v1::Exit { code: Some(3), signal: None }),
+                exit: Some(v1::Exit {
+                    code: Some(3),
+                    signal: None,
+                }),
                 message: "x".repeat(10_000),
                 at_ms: 5,
             })),
@@ -118,12 +132,21 @@ mod tests {
     #[test]
     fn each_state_of_a_process_becomes_its_change() {
         let change = |state| report(driver_report(1, state)).unwrap().change;
-        let exit = interrex_core::state::driver::Exit { code: Some(3), signal: None };
+        let exit = interrex_core::state::driver::Exit {
+            code: Some(3),
+            signal: None,
+        };
         assert_eq!(change(ProcessState::Running), ProcessChange::Running);
         assert_eq!(change(ProcessState::Exited), ProcessChange::Exited(exit));
         assert_eq!(change(ProcessState::Killed), ProcessChange::Killed(exit));
-        let ProcessChange::Failed(message) = change(ProcessState::Failed) else { panic!() };
-        assert_eq!(message.len(), validate::MESSAGE_TEXT_BYTES_MAX, "cut, not refused");
+        let ProcessChange::Failed(message) = change(ProcessState::Failed) else {
+            panic!()
+        };
+        assert_eq!(
+            message.len(),
+            validate::MESSAGE_TEXT_BYTES_MAX,
+            "cut, not refused"
+        );
     }
 
     #[test]
@@ -131,7 +154,10 @@ mod tests {
         let reports = vec![
             driver_report(1, ProcessState::Running),
             driver_report(2, ProcessState::Unspecified),
-            v1::WorkReport { sequence: 3, body: None },
+            v1::WorkReport {
+                sequence: 3,
+                body: None,
+            },
         ];
         let (full, senseless) = full_report(vec![], vec![], reports).unwrap();
         assert_eq!(full.unacknowledged.len(), 1);

@@ -71,7 +71,7 @@ impl Session for Sessions {
             heartbeat_interval: self.heartbeat_interval,
         };
         let work = read(inbound, request.into_inner(), closed.clone());
-        drop(self.tasks.spawn("session", OnEnd::Expected, work));
+        self.tasks.spawn_detached("session", OnEnd::Expected, work);
         Ok(Response::new(outbound(frames, closed)))
     }
 }

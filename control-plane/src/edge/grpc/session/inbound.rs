@@ -46,14 +46,22 @@ pub(super) struct Inbound {
 impl Inbound {
     /// Deals with one frame. Never fails: the peer is answered, or the frame is counted and dropped.
     pub(super) async fn handle(&self, frame: PeerFrame) {
-        let Ok(port) = self.handle.port() else { return self.on_standby(frame) };
+        let Ok(port) = self.handle.port() else {
+            return self.on_standby(frame);
+        };
         let epoch = port.epoch;
         if frame.seen_epoch > epoch.0 {
             // Somebody led after us, or leads now. The store knows.
-            tracing::debug!(epoch = epoch.0, seen = frame.seen_epoch, "a peer has seen more");
+            tracing::debug!(
+                epoch = epoch.0,
+                seen = frame.seen_epoch,
+                "a peer has seen more"
+            );
             self.handle.verify();
         }
-        let Some(body) = frame.body else { return self.drop_frame("empty") };
+        let Some(body) = frame.body else {
+            return self.drop_frame("empty");
+        };
         match body {
             Body::RegisterWorker(register) => self.register_worker(epoch, register).await,
             Body::RegisterApplication(register) => self.register_app(epoch, register).await,
@@ -72,7 +80,10 @@ impl Inbound {
                 Some(Peer::App(app)) => self.from_app(epoch, &app, registered),
                 None => {
                     let reason = "this session has not registered in this epoch".to_owned();
-                    self.send(epoch, master_frame::Body::Reregister(v1::Reregister { reason }));
+                    self.send(
+                        epoch,
+                        master_frame::Body::Reregister(v1::Reregister { reason }),
+                    );
                 }
             },
         }
@@ -98,17 +109,7 @@ impl Inbound {
             metrics::registration("worker", "refused");
             return self.refuse(&reason, true);
         }
-        let checked = register
-            .spec
-            .ok_or_else(|| FieldError::new("spec", "is missing"))
-            .and_then(convert::worker_spec)
-            .and_then(|(worker, spec)| {
-                let v1::RegisterWorker { drivers, executors, unacknowledged, .. } = register;
-                let (report, senseless) =
-                    reports::full_report(drivers, executors, unacknowledged)?;
-                Ok((worker, spec, report, senseless))
-            });
-        let (worker, spec, report, senseless) = match checked {
+        let (command, worker, senseless) = match worker_command(register) {
             Ok(checked) => checked,
             Err(error) => {
                 metrics::registration("worker", "refused");
@@ -116,8 +117,7 @@ impl Inbound {
             }
         };
         self.acknowledge(epoch, senseless);
-        let peer = Peer::Worker(worker.clone());
-        let command = Command::RegisterWorker { worker, spec: Arc::new(spec), report };
+        let peer = Peer::Worker(worker);
         self.submit_registration("worker", epoch, command, move |session, _reply| {
             if session.peers.bind(epoch, &peer, session.id) {
                 session.registered(epoch, String::new(), Vec::new());
@@ -138,8 +138,13 @@ impl Inbound {
             }
         };
         self.submit_registration("app", epoch, command, move |session, reply| {
-            let Reply::AppRegistered { app, executors } = reply else { return };
-            if session.peers.bind(epoch, &Peer::App(app.id.clone()), session.id) {
+            let Reply::AppRegistered { app, executors } = reply else {
+                return;
+            };
+            if session
+                .peers
+                .bind(epoch, &Peer::App(app.id.clone()), session.id)
+            {
                 let view = session.handle.view();
                 let executors = executors.iter().map(|e| executor_info(&view, e)).collect();
                 session.registered(epoch, app.id.to_string(), executors);
@@ -167,7 +172,10 @@ impl Inbound {
                 session.say_why(&error);
             }
         };
-        if let Err(error) = self.handle.enqueue_for_session(command, REQUEST_DEADLINE, answer) {
+        if let Err(error) = self
+            .handle
+            .enqueue_for_session(command, REQUEST_DEADLINE, answer)
+        {
             metrics::registration(kind, "refused");
             self.say_why(&error);
         }
@@ -188,9 +196,9 @@ impl Inbound {
                 }
             }
             Body::RegisterWorker(_) | Body::RegisterApplication(_) | Body::StaleEpoch(_) => {}
-            Body::UnregisterApplication(_)
-            | Body::RequestExecutors(_)
-            | Body::KillExecutors(_) => self.drop_frame("of an application, from a worker"),
+            Body::UnregisterApplication(_) | Body::RequestExecutors(_) | Body::KillExecutors(_) => {
+                self.drop_frame("of an application, from a worker")
+            }
         }
     }
 
@@ -199,16 +207,31 @@ impl Inbound {
             Body::UnregisterApplication(message) => {
                 let (app, failed) = (app.clone(), message.failed);
                 let text = validate::cut_message(message.message);
-                (message.app_id, Command::UnregisterApplication { app, failed, message: text })
+                (
+                    message.app_id,
+                    Command::UnregisterApplication {
+                        app,
+                        failed,
+                        message: text,
+                    },
+                )
             }
             Body::RequestExecutors(message) => {
-                let command =
-                    Command::RequestExecutors { app: app.clone(), total: message.total };
+                let command = Command::RequestExecutors {
+                    app: app.clone(),
+                    total: message.total,
+                };
                 (message.app_id, command)
             }
             Body::KillExecutors(message) => {
                 let executors = message.executor_ids.into_iter().map(ExecutorId).collect();
-                (message.app_id, Command::KillExecutors { app: app.clone(), executors })
+                (
+                    message.app_id,
+                    Command::KillExecutors {
+                        app: app.clone(),
+                        executors,
+                    },
+                )
             }
             Body::Heartbeat(_)
             | Body::RegisterWorker(_)
@@ -227,7 +250,10 @@ impl Inbound {
                 session.say_why(&error);
             }
         };
-        if let Err(error) = self.handle.enqueue_for_session(command, REQUEST_DEADLINE, answer) {
+        if let Err(error) = self
+            .handle
+            .enqueue_for_session(command, REQUEST_DEADLINE, answer)
+        {
             self.say_why(&error);
         }
     }
@@ -278,7 +304,10 @@ impl Inbound {
 
     fn acknowledge(&self, epoch: Epoch, sequences: Vec<u64>) {
         if !sequences.is_empty() {
-            self.send(epoch, master_frame::Body::ReportAck(v1::ReportAck { sequences }));
+            self.send(
+                epoch,
+                master_frame::Body::ReportAck(v1::ReportAck { sequences }),
+            );
         }
     }
 
@@ -296,13 +325,23 @@ impl Inbound {
     }
 
     fn say_standby(&self) {
-        self.send(Epoch::default(), master_frame::Body::Standby(self.handle.standby()));
+        self.send(
+            Epoch::default(),
+            master_frame::Body::Standby(self.handle.standby()),
+        );
     }
 
     /// `permanent`: no retry will help.
     pub(super) fn refuse(&self, reason: &str, permanent: bool) {
-        let epoch = self.handle.port().map(|port| port.epoch).unwrap_or_default();
-        let refused = v1::Refused { reason: reason.to_owned(), permanent };
+        let epoch = self
+            .handle
+            .port()
+            .map(|port| port.epoch)
+            .unwrap_or_default();
+        let refused = v1::Refused {
+            reason: reason.to_owned(),
+            permanent,
+        };
         self.send(epoch, master_frame::Body::Refused(refused));
     }
 
@@ -321,13 +360,41 @@ impl Inbound {
     }
 }
 
+/// The command, whom it is about, and reports that make no sense.
+fn worker_command(
+    register: v1::RegisterWorker,
+) -> Result<(Command, WorkerId, Vec<u64>), FieldError> {
+    let v1::RegisterWorker {
+        spec,
+        drivers,
+        executors,
+        unacknowledged,
+        cluster_id: _,
+    } = register;
+    let spec = spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
+    let (worker, spec) = convert::worker_spec(spec)?;
+    let (report, senseless) = reports::full_report(drivers, executors, unacknowledged)?;
+    let spec = Arc::new(spec);
+    Ok((
+        Command::RegisterWorker {
+            worker: worker.clone(),
+            spec,
+            report,
+        },
+        worker,
+        senseless,
+    ))
+}
+
 fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
     validate::request_id("request_id", &register.request_id)?;
     let app = Some(register.app_id).filter(|id| !id.is_empty());
     if let Some(app) = &app {
         validate::id("app_id", app)?;
     }
-    let spec = register.spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
+    let spec = register
+        .spec
+        .ok_or_else(|| FieldError::new("spec", "is missing"))?;
     let spec = convert::application_spec(spec)?;
     Ok(Command::RegisterApplication {
         request: RequestId::from(register.request_id),

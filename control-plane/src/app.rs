@@ -1,0 +1,330 @@
+//! The composition root of a master: which parts there are, in which order they start, and in which order they stop.
+//!
+//! What must never happen: that a part is started which cannot be stopped, or that stopping waits for a peer. The
+//! gRPC server comes up before the first campaign, since masters elect each other through it, and goes down after
+//! leadership has been handed over. Health and metrics have a thread and runtime of their own and are the last to go.
+
+mod admin_thread;
+mod listeners;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use interrex_core::config::ClusterConfig;
+use interrex_persistence::{backend::Backend, election::MasterInfo};
+use interrex_proto::{limits, v1::FILE_DESCRIPTOR_SET};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    service::Routes,
+    transport::server::{Server, TcpIncoming},
+};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+use self::admin_thread::AdminThread;
+pub use self::listeners::Listeners;
+use crate::{
+    edge::{
+        grpc::{control, session::Sessions},
+        rest,
+    },
+    options::{MasterConfig, RestOptions},
+    runtime::{
+        RoleOptions,
+        clock::MonotonicClock,
+        handle::{MasterHandle, Role, Shared},
+        peers::Peers,
+        pulse::Pulse,
+        role::RoleTask,
+        tasks::{OnEnd, Tasks},
+    },
+};
+
+/// A peer is asked for a heartbeat this many times within its timeout.
+const HEARTBEATS_PER_TIMEOUT: u32 = 4;
+/// Streams of one connection at the same time.
+const STREAMS_MAX: u32 = 4096;
+
+/// Everything that a master needs to know, besides its listeners and its backend.
+#[derive(Debug, Clone)]
+pub struct MasterOptions {
+    /// What it tells others about itself.
+    pub me: MasterInfo,
+    /// How the cluster decides.
+    pub cluster: ClusterConfig,
+    /// Waits and bounds of its role.
+    pub role: RoleOptions,
+    /// The submission API.
+    pub rest: RestOptions,
+    /// Whether gRPC reflection is served.
+    pub reflection: bool,
+    /// From the call of [`RunningMaster::shutdown`] to its end, at most.
+    pub shutdown_grace: Duration,
+    /// What `/metrics` shows; `None`: nothing.
+    pub prometheus: Option<PrometheusHandle>,
+}
+
+/// Why a master could not start. None of these is cured by trying again without a change.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {address} (option {option}): {source}; choose another address or stop what uses it"
+    )]
+    Bind {
+        /// The option that sets it.
+        option: &'static str,
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A part could not be built.
+    #[error("{part}: {source}")]
+    Build {
+        /// Which.
+        part: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A master that serves. Dropping it stops it without handing anything over.
+#[derive(Debug)]
+pub struct RunningMaster {
+    /// Where gRPC listens.
+    pub rpc_addr: SocketAddr,
+    /// Where the submission API listens; `None` when it is off.
+    pub rest_addr: Option<SocketAddr>,
+    /// Where health and metrics listen.
+    pub web_addr: SocketAddr,
+    /// For whoever wants to ask it.
+    pub handle: MasterHandle,
+    shared: Arc<Shared>,
+    peers: Arc<Peers>,
+    tasks: Tasks,
+    role: JoinHandle<()>,
+    servers_stop: CancellationToken,
+    health: HealthReporter,
+    admin: AdminThread,
+    grace: Duration,
+}
+
+/// Starts masters.
+#[derive(Debug)]
+pub struct Master;
+
+// === impl MasterOptions ===
+
+impl MasterOptions {
+    /// What a configuration says, with the ports that were bound.
+    #[must_use]
+    pub fn from_config(config: &MasterConfig, listeners: &Listeners) -> Self {
+        Self {
+            me: listeners.advertised(&config.id),
+            cluster: config.cluster.to_core(),
+            role: RoleOptions::default(),
+            rest: config.rest.clone(),
+            reflection: config.server.reflection,
+            shutdown_grace: config.shutdown_grace,
+            prometheus: None,
+        }
+    }
+}
+
+// === impl Master ===
+
+impl Master {
+    /// Starts every part of a master. It serves when this returns, and campaigns.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(
+        options: MasterOptions,
+        listeners: Listeners,
+        backend: Backend,
+    ) -> Result<RunningMaster, StartError> {
+        let shared = Arc::new(Shared {
+            me: options.me.clone(),
+            admin: Arc::clone(&backend.admin),
+            leaders: backend.election.observe(),
+            role: watch::Sender::new(Role::Standby),
+            port: watch::Sender::new(None),
+            view: watch::Sender::new(Arc::default()),
+            stopping: watch::Sender::new(false),
+            pulse: Pulse::start(),
+            clock: MonotonicClock::start(),
+        });
+        let handle = MasterHandle::new(Arc::clone(&shared));
+        let (peers, tasks) = (Arc::new(Peers::default()), Tasks::default());
+        let servers_stop = CancellationToken::new();
+        let (rpc_addr, rest_addr, web_addr) = listeners.addresses();
+        let Listeners { rpc, rest, web, .. } = listeners;
+
+        let admin = AdminThread::start(web, handle.clone(), options.prometheus.clone())?;
+        let (health, health_service) = tonic_health::server::health_reporter();
+        let sessions = Sessions {
+            handle: handle.clone(),
+            peers: Arc::clone(&peers),
+            tasks: tasks.clone(),
+            heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
+        };
+        let mut routes = backend.peer_routes.clone().unwrap_or_default();
+        routes = routes
+            .add_service(control::service(handle.clone()))
+            .add_service(sessions.into_service())
+            .add_service(health_service);
+        if options.reflection {
+            routes = routes.add_service(reflection()?);
+        }
+        let rpc = tokio_listener(rpc, "gRPC")?;
+        tasks.spawn_detached(
+            "grpc server",
+            OnEnd::Alarm,
+            serve_rpc(routes, rpc, &servers_stop),
+        );
+        if let Some(rest) = rest {
+            let router = rest::router(handle.clone(), options.rest.clone()).map_err(|source| {
+                StartError::Build {
+                    part: "REST",
+                    source: Box::new(source),
+                }
+            })?;
+            let listener = tokio_listener(rest, "REST")?;
+            let serve = serve_rest(router, listener, servers_stop.clone());
+            tasks.spawn_detached("rest server", OnEnd::Alarm, serve);
+        }
+        let role = RoleTask {
+            shared: Arc::clone(&shared),
+            election: backend.election,
+            engine: backend.engine,
+            peers: Arc::clone(&peers),
+            tasks: tasks.clone(),
+            cluster: options.cluster,
+            options: options.role,
+        };
+        let role = tasks.spawn("role", OnEnd::Alarm, role.run());
+        tracing::info!(id = options.me.id, rpc = %rpc_addr, rest = ?rest_addr, web = %web_addr, "serving");
+        Ok(RunningMaster {
+            rpc_addr,
+            rest_addr,
+            web_addr,
+            handle,
+            shared,
+            peers,
+            tasks,
+            role,
+            servers_stop,
+            health,
+            admin,
+            grace: options.shutdown_grace,
+        })
+    }
+}
+
+// === impl RunningMaster ===
+
+impl RunningMaster {
+    /// Stops in order: refuse new requests, finish what is under way, hand leadership over, close sessions and
+    /// servers, close the backend, and health and metrics last. Bounded by the shutdown grace; what has not
+    /// ended then is left behind with a warning.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops without handing over what is left.
+    pub async fn shutdown(mut self) {
+        let deadline = Instant::now() + self.grace;
+        tracing::info!(grace_ms = self.grace.as_millis(), "stopping");
+        self.shared.stopping.send_replace(true);
+        self.health
+            .set_service_status("", ServingStatus::NotServing)
+            .await;
+        self.tasks.stop().cancel();
+        if timeout_at(deadline, &mut self.role).await.is_err() {
+            tracing::warn!("leadership was not handed over in time");
+        }
+        self.peers.close_all();
+        self.servers_stop.cancel();
+        let backend = self.shared.admin.shutdown();
+        if timeout_at(deadline, backend).await.is_err() {
+            tracing::warn!("the backend was not closed in time");
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !self.tasks.wait(left).await {
+            tracing::warn!("some connections did not end in time: left behind");
+        }
+        self.admin.stop();
+        tracing::info!("stopped");
+    }
+}
+
+impl Drop for RunningMaster {
+    fn drop(&mut self) {
+        self.shared.stopping.send_replace(true);
+        self.tasks.stop().cancel();
+        self.peers.close_all();
+        self.servers_stop.cancel();
+        self.admin.stop();
+    }
+}
+
+fn serve_rpc(
+    routes: Routes,
+    listener: tokio::net::TcpListener,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + Send + use<> {
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let stop = stop.clone();
+    async move {
+        let served = Server::builder()
+            .http2_keepalive_interval(Some(limits::KEEPALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(limits::KEEPALIVE_TIMEOUT))
+            .max_concurrent_streams(Some(STREAMS_MAX))
+            .add_routes(routes)
+            .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+            .await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the gRPC server failed");
+        }
+    }
+}
+
+async fn serve_rest(
+    router: axum::Router,
+    listener: tokio::net::TcpListener,
+    stop: CancellationToken,
+) {
+    let serve = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+    if let Err(error) = serve.await {
+        tracing::error!(%error, "the REST server failed");
+    }
+}
+
+fn reflection() -> Result<
+    tonic_reflection::server::v1::ServerReflectionServer<
+        impl tonic_reflection::server::v1::ServerReflection,
+    >,
+    StartError,
+> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|source| StartError::Build {
+            part: "gRPC reflection",
+            source: Box::new(source),
+        })
+}
+
+fn tokio_listener(
+    listener: std::net::TcpListener,
+    part: &'static str,
+) -> Result<tokio::net::TcpListener, StartError> {
+    tokio::net::TcpListener::from_std(listener).map_err(|source| StartError::Build {
+        part,
+        source: Box::new(source),
+    })
+}

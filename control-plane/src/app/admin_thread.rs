@@ -1,0 +1,61 @@
+//! Health and metrics on a thread and runtime of their own: they answer while the master's runtime chokes, and
+//! until it has ended.
+
+use std::{net::TcpListener, thread};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::{app::StartError, edge::admin, runtime::handle::MasterHandle};
+
+/// The running thread. Ends when told to; nobody waits for it.
+#[derive(Debug)]
+pub(super) struct AdminThread {
+    stop: CancellationToken,
+}
+
+// === impl AdminThread ===
+
+impl AdminThread {
+    pub(super) fn start(
+        listener: TcpListener,
+        handle: MasterHandle,
+        prometheus: Option<PrometheusHandle>,
+    ) -> Result<Self, StartError> {
+        let build = |source: std::io::Error| StartError::Build {
+            part: "health and metrics",
+            source: Box::new(source),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(build)?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let serve = async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let router = admin::router(handle, prometheus);
+            tokio::select! {
+                // At once, not gracefully: an idle scraper must not hold up the end of the process.
+                () = stopped.cancelled() => Ok(()),
+                served = axum::serve(listener, router) => served,
+            }
+        };
+        let run = move || {
+            if let Err(error) = runtime.block_on(serve) {
+                tracing::error!(%error, "the health and metrics server failed");
+            }
+        };
+        drop(
+            thread::Builder::new()
+                .name("interrex-admin".to_owned())
+                .spawn(run)
+                .map_err(build)?,
+        );
+        Ok(Self { stop })
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+}
