@@ -27,6 +27,9 @@ use crate::session::{Delivery, SessionEvent, SessionHandle, StreamId};
 /// How soon a message that found a full queue is sent again.
 const RESEND_INTERVAL: Duration = Duration::from_millis(200);
 
+/// How soon a request is repeated that the leader refused for now.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The pump's ends of its channels.
 pub(super) struct Channels {
     pub(super) session: SessionHandle,
@@ -190,9 +193,7 @@ impl AppPump {
             SessionEvent::Refused {
                 reason, permanent, ..
             } => {
-                if permanent && !self.attached {
-                    return Some(self.on_refused(reason));
-                }
+                return self.on_refused(reason, permanent);
             }
         }
         None
@@ -300,12 +301,22 @@ impl AppPump {
         self.die(reason)
     }
 
-    fn on_refused(&mut self, reason: String) -> AppEnd {
-        if self.unregister.is_some() {
+    /// The registration was refused or, while attached, something that was asked for.
+    fn on_refused(&mut self, reason: String, permanent: bool) -> Option<AppEnd> {
+        match (permanent, self.attached) {
             // The confirmation was lost with a leader; the next one knows the application as ended.
-            return AppEnd::Unregistered { confirmed: true };
+            (true, _) if self.unregister.is_some() => {
+                Some(AppEnd::Unregistered { confirmed: true })
+            }
+            (true, false) => Some(self.die(format!("refused: {reason}"))),
+            // A busy leader: ask again.
+            (false, true) => {
+                self.resend_at = Some(Instant::now() + REFUSED_INTERVAL);
+                None
+            }
+            // What is never granted is not asked for again before the next leader; the session has logged it.
+            (true, true) | (false, false) => None,
         }
-        self.die(format!("refused: {reason}"))
     }
 
     fn give_up(&mut self) -> AppEnd {

@@ -47,13 +47,14 @@ pub enum SessionEvent {
         /// Why, for logs.
         reason: String,
     },
-    /// A master refused the registration. The session keeps trying, slowly where the refusal is permanent.
+    /// A master refused the registration; the session keeps trying, slowly where the refusal is permanent. While
+    /// attached: the leader refused something that was sent, and stays adopted.
     Refused {
         /// The address of that master.
         master: String,
         /// Its words.
         reason: String,
-        /// The same registration will never be accepted.
+        /// The same registration or request will never be accepted.
         permanent: bool,
     },
 }

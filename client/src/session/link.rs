@@ -9,6 +9,8 @@ pub(super) struct Link {
     pub(super) address: String,
     /// Learnt from a hint; may be forgotten.
     pub(super) learnt: bool,
+    /// Which master leads from here, as it last said itself; empty: not known. Two addresses may lead to one.
+    pub(super) master_id: String,
     /// Failures in a row, for the back-off; an answered registration ends the row.
     pub(super) failures: u32,
     pub(super) state: LinkState,
@@ -52,6 +54,7 @@ impl Link {
         Self {
             address,
             learnt,
+            master_id: String::new(),
             failures: 0,
             state: LinkState::Waiting { until },
         }

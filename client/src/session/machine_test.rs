@@ -514,6 +514,64 @@ fn two_addresses_of_one_leader_end_in_one_stream() {
 }
 
 #[test]
+fn a_stream_that_its_master_cut_for_a_newer_one_is_not_dialled_again() {
+    let named = || {
+        master_frame::Body::Registered(v1::Registered {
+            master_id: "m1".into(),
+            ..v1::Registered::default()
+        })
+    };
+    let (mut harness, [a, b, _]) = Harness::searching();
+    harness.attach(a, 5);
+    harness.frame(a, 5, named());
+    // The master has taken the registration on b and cuts a; that is heard before its answer on b.
+    harness.frame(b, 5, changed());
+    harness.register(b);
+    harness.step(Input::Disconnected {
+        stream: a,
+        reason: "replaced".into(),
+    });
+    harness.frame(b, 5, named());
+    assert_eq!(
+        harness.machine.attachment(),
+        Some(Attachment {
+            stream: b,
+            epoch: 5
+        })
+    );
+    harness.now = harness.now.after(SessionTimings::default().redial_max * 4);
+    harness.step(Input::Timer);
+    assert!(
+        !harness.live.values().any(|address| address == "a:1"),
+        "they would cut each other"
+    );
+}
+
+#[test]
+fn a_refused_request_does_not_detach() {
+    let (mut harness, [a, ..]) = Harness::searching();
+    harness.attach(a, 5);
+    for permanent in [true, false] {
+        let event = SessionEvent::Refused {
+            master: "a:1".into(),
+            reason: "no".into(),
+            permanent,
+        };
+        assert_eq!(
+            harness.frame(a, 5, refused(permanent)),
+            [Output::Notify(event)]
+        );
+    }
+    assert_eq!(
+        harness.machine.attachment(),
+        Some(Attachment {
+            stream: a,
+            epoch: 5
+        })
+    );
+}
+
+#[test]
 fn without_a_leader_the_standbys_are_asked_again() {
     let (mut harness, streams) = Harness::searching();
     harness.now = harness
@@ -601,7 +659,10 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     let body = prop_oneof![
-        4 => Just(registered()),
+        4 => (0_u32..4).prop_map(|n| {
+            let master_id = if n == 0 { String::new() } else { format!("m{n}") };
+            master_frame::Body::Registered(v1::Registered { master_id, ..Default::default() })
+        }),
         2 => Just(changed()),
         2 => Just(order()),
         2 => Just(standby(None)),

@@ -306,10 +306,7 @@ impl Owner {
                 reason,
                 permanent,
             } => {
-                warn!(
-                    master,
-                    reason, permanent, "a master refused the registration"
-                );
+                warn!(master, reason, permanent, "a master refused this peer");
             }
             SessionEvent::RegistrationWanted { .. } | SessionEvent::Frame { .. } => {}
         }

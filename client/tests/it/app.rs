@@ -285,6 +285,25 @@ async fn a_permanent_refusal_ends_an_application_that_was_never_taken() {
     assert_eq!(within("the id", app.connected()).await, Err(end));
 }
 
+#[tokio::test]
+async fn a_refused_request_ends_nothing_and_is_repeated_if_it_may_be_granted() {
+    let (_m1, mut p1, _m2, _p2, app, mut events, _) = attached().await;
+    app.request_executors(3).await.unwrap();
+    let asked = p1.body().await;
+    let refused = |permanent| {
+        let reason = "busy".to_owned();
+        master_frame::Body::Refused(v1::Refused { reason, permanent })
+    };
+    p1.send(5, refused(true)).await;
+    p1.send(5, refused(false)).await;
+    assert_eq!(p1.body().await, asked, "asked again");
+    p1.send(5, updated(executor(1, "LAUNCHING"))).await;
+    assert_eq!(
+        next(&mut events).await,
+        AppEvent::ExecutorUpdated(executor(1, "LAUNCHING"))
+    );
+}
+
 /// Hands on what it is told.
 struct Telltale(mpsc::Sender<String>);
 

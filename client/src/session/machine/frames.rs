@@ -107,22 +107,12 @@ impl SessionMachine {
         out: &mut Vec<Output>,
     ) {
         self.raise_seen(now, epoch, out);
-        if let Some(old) = self.attachment.filter(|old| old.stream != stream)
-            && let Some(link) = self.link_mut(old.stream)
-        {
-            // One epoch has one leader: both addresses lead to it, and it answers on the newer stream.
-            link.state = LinkState::Alias { of: stream };
-            out.push(Output::Close { stream: old.stream });
-            for link in &mut self.links {
-                if link.state == (LinkState::Alias { of: old.stream }) {
-                    link.state = LinkState::Alias { of: stream };
-                }
-            }
-        }
+        self.alias_others(stream, &registered.master_id, out);
         self.learn_peers(now, &registered);
         self.attachment = Some(Attachment { stream, epoch });
         if let Some(link) = self.link_mut(stream) {
             link.failures = 0;
+            link.master_id.clone_from(&registered.master_id);
             link.state = LinkState::Open {
                 stream,
                 registration: Registration::Accepted,
@@ -133,6 +123,28 @@ impl SessionMachine {
                 master,
                 registered,
             }));
+        }
+    }
+
+    /// The master behind `stream` answers on its newest stream only: every other address that leads to it rests
+    /// while this stream lives. Otherwise each of its streams would cut the others off, for ever.
+    fn alias_others(&mut self, stream: StreamId, master_id: &str, out: &mut Vec<Output>) {
+        let old = self
+            .attachment
+            .map(|old| old.stream)
+            .filter(|old| *old != stream);
+        for link in &mut self.links {
+            // One epoch has one leader: if there is still an adopted stream, it leads to the same master.
+            let same_master = !master_id.is_empty() && link.master_id == master_id;
+            let superseded = link.stream().is_some() && link.stream() == old;
+            let follows = old.is_some_and(|of| link.state == LinkState::Alias { of });
+            if link.stream() == Some(stream) || !(same_master || superseded || follows) {
+                continue;
+            }
+            if let Some(other) = link.stream() {
+                out.push(Output::Close { stream: other });
+            }
+            link.state = LinkState::Alias { of: stream };
         }
     }
 
@@ -151,6 +163,19 @@ impl SessionMachine {
         refused: v1::Refused,
         out: &mut Vec<Output>,
     ) {
+        if self.is_registered(stream) {
+            // Not the registration but a request was refused: the role's matter.
+            if let Some(link) = self.link_mut(stream) {
+                let master = link.address.clone();
+                let v1::Refused { reason, permanent } = refused;
+                out.push(Output::Notify(SessionEvent::Refused {
+                    master,
+                    reason,
+                    permanent,
+                }));
+            }
+            return;
+        }
         if self
             .attachment
             .is_some_and(|leader| leader.stream == stream)
@@ -184,6 +209,17 @@ impl SessionMachine {
             reason,
             permanent,
         }));
+    }
+
+    /// Adopted on `stream`, and no other registration is under way there.
+    fn is_registered(&self, stream: StreamId) -> bool {
+        let accepted = LinkState::Open {
+            stream,
+            registration: Registration::Accepted,
+        };
+        self.attachment
+            .is_some_and(|leader| leader.stream == stream)
+            && self.links.iter().any(|link| link.state == accepted)
     }
 
     fn refuse_stale(
