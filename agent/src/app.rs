@@ -1,6 +1,6 @@
 //! The composition root: from options to a running agent.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use interrex_client::session::{Session, SessionEvent, SessionHandle, SessionOptions};
 use interrex_proto::v1::{ResourceAddresses, WorkReport, WorkerSpec};
@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::AgentError,
     options::AgentOptions,
-    outbox::store::OutboxStore,
+    outbox::{self, store::OutboxStore},
     process::{
-        ProcessEvent,
+        ProcessEvent, WorkKey,
         local::{LocalOptions, LocalRunner},
         record::{self, AttemptRecord},
         template::Site,
@@ -105,11 +105,23 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
                 what: "the results",
                 source,
             })?;
-        let attempts =
+        let mut attempts =
             record::list(&directory.running_dir()).map_err(|source| AgentError::Leftovers {
                 what: "the attempts",
                 source,
             })?;
+        // A result is written only when nothing of its attempt is left.
+        let reported: BTreeSet<WorkKey> = results
+            .iter()
+            .filter_map(|report| report.body.as_ref())
+            .map(outbox::key_of)
+            .collect();
+        for (path, _) in attempts.extract_if(.., |(_, record)| reported.contains(&record.key)) {
+            record::remove(&path).map_err(|source| AgentError::Leftovers {
+                what: "the attempts",
+                source,
+            })?;
+        }
         Ok(Leftovers {
             directory,
             state,

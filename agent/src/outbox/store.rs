@@ -21,8 +21,8 @@ pub struct OutboxStore {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredReport {
-    /// Of the report's JSON text.
-    checksum: u64,
+    /// CRC-32 of the report's JSON text.
+    checksum: u32,
     /// The report's JSON text, so that what is checked is what was written.
     report: String,
 }
@@ -53,7 +53,7 @@ impl OutboxStore {
     pub fn put(&self, report: &WorkReport) -> io::Result<()> {
         let text = serde_json::to_string(report)?;
         let stored = StoredReport {
-            checksum: checksum(text.as_bytes()),
+            checksum: crc32fast::hash(text.as_bytes()),
             report: text,
         };
         files::write_durably(&self.path(report.sequence), &serde_json::to_vec(&stored)?)
@@ -92,7 +92,7 @@ impl OutboxStore {
 
 fn decode(path: &Path, content: &[u8]) -> Result<WorkReport, Unreadable> {
     let stored: StoredReport = serde_json::from_slice(content)?;
-    if checksum(stored.report.as_bytes()) != stored.checksum {
+    if crc32fast::hash(stored.report.as_bytes()) != stored.checksum {
         return Err(Unreadable::Checksum);
     }
     let report: WorkReport = serde_json::from_str(&stored.report)?;
@@ -105,13 +105,6 @@ fn decode(path: &Path, content: &[u8]) -> Result<WorkReport, Unreadable> {
         });
     }
     Ok(report)
-}
-
-/// FNV-1a: finds torn and flipped bytes, keeps nobody out.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

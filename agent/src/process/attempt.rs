@@ -35,10 +35,10 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a write to a supervisor may take before it is taken for stuck.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// Between two sweeps of a tree that has lost its supervisor.
-const SWEEP_POLL: Duration = Duration::from_millis(20);
-/// After how many sweeps that still found something somebody must look.
-const SWEEPS_ALARM: u32 = 500;
+/// Between the first two sweeps of a tree that has lost its supervisor; doubled each time.
+const SWEEP_MIN: Duration = Duration::from_millis(10);
+/// The longest wait between two sweeps; a tree that lives so long needs somebody to look.
+const SWEEP_MAX: Duration = Duration::from_secs(5);
 
 /// What one attempt needs.
 #[derive(Debug)]
@@ -231,22 +231,20 @@ fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
 
 /// Ends what is left of a tree, for as long as it takes: nobody may hear of an end that has not come.
 async fn sweep(token: &str, main: Option<MainProcess>) {
-    let mut sweeps: u32 = 0;
+    let mut wait = SWEEP_MIN;
     loop {
         let wanted = token.to_owned();
-        match blocking(move || proc::sweep(&wanted, main)).await {
+        let left = blocking(move || proc::sweep(&wanted, main)).await;
+        match left {
             Ok(0) => return,
+            Ok(left) if wait >= SWEEP_MAX => {
+                tracing::error!(left, "what a lost supervisor left does not end on SIGKILL");
+            }
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "cannot end what a lost supervisor left"),
         }
-        sweeps = sweeps.saturating_add(1);
-        if sweeps.is_multiple_of(SWEEPS_ALARM) {
-            tracing::error!(
-                sweeps,
-                "processes of a lost supervisor do not end on SIGKILL"
-            );
-        }
-        sleep(SWEEP_POLL).await;
+        sleep(wait).await;
+        wait = (wait * 2).min(SWEEP_MAX);
     }
 }
 

@@ -27,6 +27,8 @@ use crate::{
 const ORDERS_MAX: usize = 4;
 /// How often an attempt of a former life is looked at until it is gone.
 const FORMER_POLL: Duration = Duration::from_millis(50);
+/// How often, where looking itself goes wrong.
+const FORMER_RETRY: Duration = Duration::from_secs(5);
 
 /// What every attempt of one runner shares.
 #[derive(Debug, Clone)]
@@ -74,12 +76,12 @@ impl LocalRunner {
                 let (path, token) = (path.clone(), record.token.clone());
                 match blocking(move || end_former(&path, &token)).await {
                     Ok(Some(end)) => break end,
-                    Ok(None) => {}
+                    Ok(None) => tokio::time::sleep(FORMER_POLL).await,
                     Err(error) => {
                         tracing::error!(%key, %error, "cannot see whether an attempt of a former life is gone");
+                        tokio::time::sleep(FORMER_RETRY).await;
                     }
                 }
-                tokio::time::sleep(FORMER_POLL).await;
             };
             // A closed channel means that the agent is ending; its next life asks again.
             drop(events.send(ProcessEvent::Ended { key, exit, cause }).await);

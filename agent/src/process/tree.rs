@@ -30,8 +30,10 @@ use crate::process::{
 
 /// How often a terminating tree is looked at for newly orphaned processes.
 const TERM_SCAN: Duration = Duration::from_millis(100);
-/// How often a tree under SIGKILL is looked at: each round may orphan the next generation.
-const KILL_SCAN: Duration = Duration::from_millis(5);
+/// How soon a tree under SIGKILL is looked at again: each round may orphan the next generation.
+const KILL_SCAN_MIN: Duration = Duration::from_millis(2);
+/// How seldom, where something does not end (a process in the kernel's hands, say); each round doubles the wait.
+const KILL_SCAN_MAX: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -52,6 +54,8 @@ struct Tree {
     ordered: bool,
     /// Children that have had their SIGTERM.
     asked: BTreeSet<i32>,
+    /// The wait before the next round of SIGKILL.
+    kill_scan: Duration,
 }
 
 /// What woke the loop.
@@ -74,6 +78,7 @@ pub(super) fn watch(
         phase: Phase::Running,
         ordered: false,
         asked: BTreeSet::new(),
+        kill_scan: KILL_SCAN_MIN,
     };
     // After the start: the program must not inherit the mask. A child that ended before is seen by the first look.
     let signals = block_signals()?;
@@ -190,7 +195,7 @@ impl Tree {
                     .saturating_duration_since(Instant::now())
                     .min(TERM_SCAN),
             ),
-            Phase::Killing => Some(KILL_SCAN),
+            Phase::Killing => Some(self.kill_scan),
         }
     }
 
@@ -257,7 +262,8 @@ impl Tree {
         Ok(())
     }
 
-    fn kill_all(&self, others: &[i32]) -> io::Result<()> {
+    fn kill_all(&mut self, others: &[i32]) -> io::Result<()> {
+        self.kill_scan = (self.kill_scan * 2).min(KILL_SCAN_MAX);
         self.signal_group(Signal::SIGKILL)?;
         others
             .iter()

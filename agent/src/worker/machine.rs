@@ -9,26 +9,26 @@
 
 mod orders;
 mod session;
+mod task;
 mod work;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use interrex_proto::v1::{WorkReport, WorkerSpec, work_report};
 
 use crate::{
     metrics::Usage,
     outbox::Outbox,
-    process::{Launch, WorkKey, record::AttemptRecord},
+    process::{WorkKey, record::AttemptRecord},
     worker::{
         Action, Event, Now,
         memory::Finished,
         report::{self, EndReason, Outcome},
-        view::{ProcessView, WorkerView},
+        view::WorkerView,
     },
 };
+
+use task::{Needs, Task, TaskState};
 
 /// What a machine is made with.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,39 +70,6 @@ struct Attached {
     master: String,
     heartbeat_interval: Duration,
     next_heartbeat: Duration,
-}
-
-/// Work that this worker has taken and that has no result yet.
-#[derive(Debug, Clone, PartialEq)]
-struct Task {
-    needs: Needs,
-    started_at_ms: u64,
-    pid: Option<i32>,
-    state: TaskState,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum TaskState {
-    /// Not started: no room yet, or an earlier attempt is still there.
-    Waiting {
-        launch: Box<Launch>,
-        arrival: u64,
-        until: Duration,
-    },
-    /// Handed to the runner.
-    Starting,
-    /// The process exists.
-    Running,
-    /// Its process (if there is one) is being ended.
-    Ending(EndReason),
-}
-
-/// What a task holds of the machine.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Needs {
-    cores: u32,
-    memory_mib: u64,
-    addresses: BTreeSet<(String, String)>,
 }
 
 /// Collects the actions of one event.
@@ -329,100 +296,6 @@ impl WorkerMachine {
         let keys: Vec<WorkKey> = self.tasks.keys().cloned().collect();
         for key in keys {
             self.end(&key, EndReason::AgentStops, now, actions);
-        }
-    }
-}
-
-// === impl Task ===
-
-impl Task {
-    fn waiting(launch: Launch, arrival: u64, until: Duration) -> Self {
-        let addresses = launch
-            .resources
-            .iter()
-            .flat_map(|(name, addresses)| addresses.iter().map(|at| (name.clone(), at.clone())))
-            .collect();
-        let needs = Needs {
-            cores: launch.cores,
-            memory_mib: launch.memory_mib,
-            addresses,
-        };
-        let state = TaskState::Waiting {
-            launch: Box::new(launch),
-            arrival,
-            until,
-        };
-        Self {
-            needs,
-            started_at_ms: 0,
-            pid: None,
-            state,
-        }
-    }
-
-    fn former(record: &AttemptRecord) -> Self {
-        let needs = Needs {
-            cores: record.cores,
-            memory_mib: record.memory_mib,
-            addresses: BTreeSet::new(),
-        };
-        let state = TaskState::Ending(EndReason::FormerLife);
-        Self {
-            needs,
-            started_at_ms: record.started_at_ms,
-            pid: None,
-            state,
-        }
-    }
-
-    /// Whether it holds its cores, memory and addresses.
-    fn holds(&self) -> bool {
-        match self.state {
-            TaskState::Waiting { .. } => false,
-            TaskState::Starting | TaskState::Running | TaskState::Ending(_) => true,
-        }
-    }
-
-    fn view(&self, key: &WorkKey) -> ProcessView {
-        let state = match self.state {
-            TaskState::Waiting { .. } => "waiting",
-            TaskState::Starting => "starting",
-            TaskState::Running => "running",
-            TaskState::Ending(_) => "ending",
-        };
-        ProcessView {
-            work: key.clone(),
-            state,
-            pid: self.pid,
-            cores: self.needs.cores,
-            memory_mib: self.needs.memory_mib,
-            started_at_ms: self.started_at_ms,
-        }
-    }
-}
-
-// === impl Needs ===
-
-impl Needs {
-    /// Whether `self` fits beside `used` into what `spec` offers; the reason where it does not.
-    fn fits(&self, used: &Self, spec: &WorkerSpec) -> Result<(), String> {
-        let cores = used.cores.saturating_add(self.cores);
-        let memory_mib = used.memory_mib.saturating_add(self.memory_mib);
-        if cores > spec.cores {
-            return Err(format!(
-                "{cores} cores would be in use, {} are offered",
-                spec.cores
-            ));
-        }
-        if memory_mib > spec.memory_mib {
-            let offered = spec.memory_mib;
-            return Err(format!(
-                "{memory_mib} MiB would be in use, {offered} are offered"
-            ));
-        }
-        match self.addresses.intersection(&used.addresses).next() {
-            Some((name, address)) => Err(format!("{name} {address} is in use")),
-            None => Ok(()),
         }
     }
 }

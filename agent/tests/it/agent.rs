@@ -19,7 +19,7 @@ use interrex_proto::v1::{
     session_server::{Session, SessionServer},
     work_report,
 };
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{net::TcpListener, runtime::Runtime, sync::mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming, transport::server::TcpIncoming};
@@ -33,7 +33,6 @@ const CLUSTER: &str = "c1";
 struct Hears {
     epoch: Arc<AtomicU64>,
     refuses: bool,
-    acknowledges: Arc<Mutex<bool>>,
     frames: mpsc::Sender<peer_frame::Body>,
     streams: Arc<Mutex<Vec<mpsc::Sender<Result<MasterFrame, Status>>>>>,
 }
@@ -43,7 +42,7 @@ struct Master {
     address: String,
     hears: Hears,
     frames: mpsc::Receiver<peer_frame::Body>,
-    shutdown: CancellationToken,
+    runtime: Option<Runtime>,
 }
 
 #[tonic::async_trait]
@@ -77,7 +76,6 @@ impl Session for Hears {
 impl Hears {
     fn answers(&self, body: &peer_frame::Body) -> Vec<master_frame::Body> {
         let ack = |sequences| master_frame::Body::ReportAck(ReportAck { sequences });
-        let acknowledges = *self.acknowledges.lock().unwrap();
         match body {
             peer_frame::Body::RegisterWorker(_) if self.refuses => {
                 let reason = "this is cluster c2, not c1".to_owned();
@@ -93,7 +91,7 @@ impl Hears {
                     heartbeat_interval_ms: 100,
                     ..Registered::default()
                 })];
-                if acknowledges && !registration.unacknowledged.is_empty() {
+                if !registration.unacknowledged.is_empty() {
                     let sequences = registration
                         .unacknowledged
                         .iter()
@@ -103,8 +101,16 @@ impl Hears {
                 }
                 answers
             }
-            peer_frame::Body::Report(report) if acknowledges => vec![ack(vec![report.sequence])],
+            peer_frame::Body::Report(report) => vec![ack(vec![report.sequence])],
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -115,40 +121,43 @@ impl Master {
     }
 
     async fn listen(address: &str, epoch: u64, refuses: bool) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
         let (frames_tx, frames) = mpsc::channel(1_024);
         let hears = Hears {
             epoch: Arc::new(AtomicU64::new(epoch)),
             refuses,
-            acknowledges: Arc::new(Mutex::new(true)),
             frames: frames_tx,
             streams: Arc::default(),
         };
-        let shutdown = CancellationToken::new();
-        let server = tonic::transport::Server::builder()
-            .add_service(SessionServer::new(hears.clone()))
-            .serve_with_incoming(TcpIncoming::from(listener));
-        let stop = shutdown.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                served = server => served.unwrap(),
-                () = stop.cancelled() => {}
-            }
+        // Of its own, so that it can die with all its connections.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = eventually("the port", || {
+            let listener = std::net::TcpListener::bind(address).ok()?;
+            listener.set_nonblocking(true).ok()?;
+            Some(listener)
+        })
+        .await;
+        let address = listener.local_addr().unwrap().to_string();
+        let service = SessionServer::new(hears.clone());
+        runtime.spawn(async move {
+            let incoming = TcpIncoming::from(TcpListener::from_std(listener).unwrap());
+            let server = tonic::transport::Server::builder().add_service(service);
+            server.serve_with_incoming(incoming).await.unwrap();
         });
         Self {
             address,
             hears,
             frames,
-            shutdown,
+            runtime: Some(runtime),
         }
     }
 
-    /// Dies: the port closes, and so do the streams.
+    /// Dies as a killed process does: the port and every connection close.
     fn die(self) -> String {
-        self.shutdown.cancel();
-        self.hears.streams.lock().unwrap().clear();
-        self.address
+        self.address.clone()
     }
 
     async fn order(&self, body: master_frame::Body) {
@@ -476,4 +485,73 @@ async fn a_second_agent_in_one_work_directory_and_a_busy_port_are_refused() {
         "{busy}"
     );
     agent.stop().await;
+}
+
+/// Not a test: the body of the process that [`Victim`] starts.
+#[tokio::test]
+#[ignore = "runs an agent for other tests, until it is killed"]
+async fn as_a_process_of_its_own() {
+    let [work_dir, master] = [WORK_DIR, MASTER].map(|name| std::env::var(name).unwrap());
+    Running::start(Path::new(&work_dir), &[&master]).await;
+    std::future::pending::<()>().await;
+}
+
+const WORK_DIR: &str = "INTERREX_TEST_WORK_DIR";
+const MASTER: &str = "INTERREX_TEST_MASTER";
+
+/// An agent in a process of its own, which can be killed.
+struct Victim(std::process::Child);
+
+impl Victim {
+    fn start(work_dir: &Path, master: &str) -> Self {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["agent::as_a_process_of_its_own", "--exact", "--ignored"])
+            .env(WORK_DIR, work_dir)
+            .env(MASTER, master)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_killed_agent_takes_its_processes_along_and_its_next_life_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let victim = Victim::start(directory.path(), &master.address);
+    let first = master.registration().await.spec.unwrap();
+    let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >daemon; sleep 1000' & \
+                  echo $$ >main; while :; do sleep 0.05; done";
+    master.launch(1, sh(script)).await;
+    master.driver(ProcessState::Running).await;
+    let main = pid_in(&directory.path().join("d1/main")).await;
+    let daemon = pid_in(&directory.path().join("d1/daemon")).await;
+    victim.kill();
+
+    // At once: the tree is still within its grace, so it still holds its cores, and no second attempt starts.
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    let registration = master.registration().await;
+    let second = registration.spec.unwrap();
+    assert_eq!(second.id, first.id);
+    assert_ne!(second.incarnation, first.incarnation);
+    assert_eq!(registration.drivers.len(), 1);
+    master
+        .launch(2, sh("echo $$ >second; exec sleep 1000"))
+        .await;
+    let lost = master.driver(ProcessState::Failed).await;
+    assert_eq!(
+        (lost.attempt, lost.message.as_str()),
+        (1, "the agent was restarted")
+    );
+    assert!(!alive(main) && !alive(daemon));
+    assert_eq!(master.driver(ProcessState::Running).await.attempt, 2);
+    let main = pid_in(&directory.path().join("d1/second")).await;
+    agent.stop().await;
+    assert!(!alive(main));
 }

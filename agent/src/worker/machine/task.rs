@@ -1,0 +1,137 @@
+//! One piece of work, and what it holds of the machine.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use interrex_proto::v1::WorkerSpec;
+
+use crate::{
+    process::{Launch, WorkKey, record::AttemptRecord},
+    worker::{report::EndReason, view::ProcessView},
+};
+
+/// Work that this worker has taken and that has no result yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Task {
+    pub(super) needs: Needs,
+    pub(super) started_at_ms: u64,
+    pub(super) pid: Option<i32>,
+    pub(super) state: TaskState,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TaskState {
+    /// Not started: no room yet, or an earlier attempt is still there.
+    Waiting {
+        launch: Box<Launch>,
+        arrival: u64,
+        until: Duration,
+    },
+    /// Handed to the runner.
+    Starting,
+    /// The process exists.
+    Running,
+    /// Its process (if there is one) is being ended.
+    Ending(EndReason),
+}
+
+/// What a task holds of the machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Needs {
+    pub(super) cores: u32,
+    pub(super) memory_mib: u64,
+    pub(super) addresses: BTreeSet<(String, String)>,
+}
+
+// === impl Task ===
+
+impl Task {
+    pub(super) fn waiting(launch: Launch, arrival: u64, until: Duration) -> Self {
+        let addresses = launch
+            .resources
+            .iter()
+            .flat_map(|(name, addresses)| addresses.iter().map(|at| (name.clone(), at.clone())))
+            .collect();
+        let needs = Needs {
+            cores: launch.cores,
+            memory_mib: launch.memory_mib,
+            addresses,
+        };
+        let state = TaskState::Waiting {
+            launch: Box::new(launch),
+            arrival,
+            until,
+        };
+        Self {
+            needs,
+            started_at_ms: 0,
+            pid: None,
+            state,
+        }
+    }
+
+    pub(super) fn former(record: &AttemptRecord) -> Self {
+        let needs = Needs {
+            cores: record.cores,
+            memory_mib: record.memory_mib,
+            addresses: BTreeSet::new(),
+        };
+        let state = TaskState::Ending(EndReason::FormerLife);
+        Self {
+            needs,
+            started_at_ms: record.started_at_ms,
+            pid: None,
+            state,
+        }
+    }
+
+    /// Whether it holds its cores, memory and addresses.
+    pub(super) fn holds(&self) -> bool {
+        match self.state {
+            TaskState::Waiting { .. } => false,
+            TaskState::Starting | TaskState::Running | TaskState::Ending(_) => true,
+        }
+    }
+
+    pub(super) fn view(&self, key: &WorkKey) -> ProcessView {
+        let state = match self.state {
+            TaskState::Waiting { .. } => "waiting",
+            TaskState::Starting => "starting",
+            TaskState::Running => "running",
+            TaskState::Ending(_) => "ending",
+        };
+        ProcessView {
+            work: key.clone(),
+            state,
+            pid: self.pid,
+            cores: self.needs.cores,
+            memory_mib: self.needs.memory_mib,
+            started_at_ms: self.started_at_ms,
+        }
+    }
+}
+
+// === impl Needs ===
+
+impl Needs {
+    /// Whether `self` fits beside `used` into what `spec` offers; the reason where it does not.
+    pub(super) fn fits(&self, used: &Self, spec: &WorkerSpec) -> Result<(), String> {
+        let cores = used.cores.saturating_add(self.cores);
+        let memory_mib = used.memory_mib.saturating_add(self.memory_mib);
+        if cores > spec.cores {
+            return Err(format!(
+                "{cores} cores would be in use, {} are offered",
+                spec.cores
+            ));
+        }
+        if memory_mib > spec.memory_mib {
+            let offered = spec.memory_mib;
+            return Err(format!(
+                "{memory_mib} MiB would be in use, {offered} are offered"
+            ));
+        }
+        match self.addresses.intersection(&used.addresses).next() {
+            Some((name, address)) => Err(format!("{name} {address} is in use")),
+            None => Ok(()),
+        }
+    }
+}
