@@ -21,7 +21,7 @@ pub(super) const LEADER: HeaderName = HeaderName::from_static("interrex-leader")
 /// Headers of the leader's answer that are handed on.
 const HANDED_ON: [HeaderName; 4] = [header::CONTENT_TYPE, header::RETRY_AFTER, REPLAYED, LEADER];
 /// Connections kept open to one leader.
-const IDLE_CONNECTIONS_MAX: usize = 64;
+const IDLE_CONNECTIONS_MAX: usize = 256;
 
 /// A request as it is sent on.
 #[derive(Debug, Clone)]
