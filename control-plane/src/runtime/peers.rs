@@ -153,9 +153,16 @@ impl Peers {
             return false;
         }
         let Some(session) = inner.sessions.get_mut(&id) else {
+            // It registered and went before the answer: nobody else will say so.
+            inner.note(peer.clone(), false);
             return false;
         };
-        session.peer = Some(peer.clone());
+        let before = session.peer.replace(peer.clone());
+        if let Some(before) = before.filter(|before| before != peer) {
+            inner.bound.remove(&before);
+            inner.note(before, false);
+        }
+        inner.note(peer.clone(), true);
         let older = inner
             .bound
             .insert(peer.clone(), id)

@@ -32,12 +32,17 @@ fn a_newer_session_of_the_same_peer_replaces_the_older() {
     assert!(peers.bind(Epoch(1), &worker("w1"), old.id));
     assert!(peers.bind(Epoch(1), &worker("w1"), new.id));
     assert!(old.closed.is_cancelled() && !new.closed.is_cancelled());
+    peers.detach(old.id);
     assert_eq!(
-        peers.detach(old.id),
-        None,
+        peers.take_changes(),
+        Changes::default(),
         "its end says nothing about the worker"
     );
-    assert_eq!(peers.detach(new.id), Some((Epoch(1), worker("w1"))));
+    peers.detach(new.id);
+    assert_eq!(
+        peers.take_changes().gone,
+        BTreeSet::from([WorkerId::new("w1")])
+    );
 }
 
 #[test]

@@ -232,13 +232,12 @@ impl RoleTask {
             waiters: Waiters::default(),
         };
         pump.initialize(uuid::Uuid::new_v4().to_string());
-        self.shared.view.send_replace(Arc::new(view));
         let port = LeaderPort {
             epoch,
             mailbox: mailbox_tx,
             reads: reads_tx,
         };
-        self.announce(port, began.elapsed());
+        self.announce(port, view, began.elapsed());
         let signals = Signals {
             lost: leadership.lost.clone(),
             over,
@@ -304,10 +303,12 @@ impl RoleTask {
         }
     }
 
-    fn announce(&self, port: LeaderPort, took: Duration) {
+    /// Opens the doors, in this order: whoever sees the view or the role finds the port.
+    fn announce(&self, port: LeaderPort, view: ClusterView, took: Duration) {
         let epoch = port.epoch;
         self.peers.begin(epoch);
         self.shared.port.send_replace(Some(port));
+        self.shared.view.send_replace(Arc::new(view));
         self.set_role(Role::Leading);
         metrics::gauge!("interrex_epoch").set(epoch.0 as f64);
         tracing::info!(epoch = epoch.0, took_ms = took.as_millis(), "leading");

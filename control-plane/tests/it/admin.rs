@@ -1,9 +1,10 @@
 //! Health and leadership over HTTP.
 
 use interrex_control_plane::app::RunningMaster;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::redirect::Policy;
 
-use crate::rest_support::{Cluster, impatient};
+use crate::rest_support::{Cluster, command_body, create, impatient, leads, patient, post};
 
 #[tokio::test]
 async fn a_leader_and_a_standby_are_live_and_ready_and_say_who_leads() {
@@ -37,8 +38,7 @@ async fn without_a_leader_a_master_is_live_but_not_ready() {
     let cluster = Cluster::default();
     let master = cluster.start_leader("m1").await;
     cluster.store.crash("m1");
-    let view = master.handle.watch();
-    let mut view = view;
+    let mut view = master.handle.watch();
     let gone = view.wait_for(|view| view.is_empty());
     tokio::time::timeout(std::time::Duration::from_secs(20), gone)
         .await
@@ -63,6 +63,42 @@ async fn metrics_are_off_without_a_recorder_and_the_version_is_told() {
     let (status, text, _) = get(&master, "/version").await;
     assert_eq!(status, 200);
     assert!(text.contains(env!("CARGO_PKG_VERSION")), "{text}");
+}
+
+#[tokio::test]
+async fn a_scrape_shows_the_cluster_and_what_was_asked_of_it() {
+    let recorder = PrometheusBuilder::new()
+        .install_recorder()
+        .expect("the only recorder");
+    let cluster = Cluster::default();
+    let master = cluster.start_measured("m1", patient(), Some(recorder));
+    leads(&master.handle).await;
+    assert_eq!(create(&master, "one", &command_body()).await.status, 200);
+    assert_eq!(create(&master, "one", &command_body()).await.status, 200);
+    assert_eq!(post(&master, "create", "{").await.status, 400);
+    let (status, text, _) = get(&master, "/metrics").await;
+    assert_eq!(status, 200);
+    for line in [
+        "interrex_is_leader 1",
+        "interrex_has_leader 1",
+        "interrex_server_role{role=\"leader\"} 1",
+        "interrex_server_role{role=\"standby\"} 0",
+        "interrex_drivers{state=\"SUBMITTED\"} 1",
+        "interrex_drivers{state=\"RUNNING\"} 0",
+        "interrex_workers{state=\"ALIVE\"} 0",
+        "interrex_submissions_total{source=\"rest\",result=\"accepted\"} 1",
+        "interrex_submissions_total{source=\"rest\",result=\"replayed\"} 1",
+        "interrex_submissions_total{source=\"rest\",result=\"invalid\"} 1",
+        "interrex_submission_replays_total 1",
+        "interrex_http_handled_total{endpoint=\"create\",status=\"200\"} 2",
+        "# HELP interrex_epoch ",
+    ] {
+        assert!(
+            text.lines().any(|l| l.starts_with(line)),
+            "{line} in\n{text}"
+        );
+    }
+    assert!(text.contains("process_resident_memory_bytes"), "{text}");
 }
 
 async fn get(master: &RunningMaster, path: &str) -> (u16, String, String) {

@@ -8,6 +8,7 @@ use interrex_control_plane::{
     runtime::handle::{MasterHandle, Role},
 };
 use interrex_persistence::{election::MasterInfo, memory::MemoryCluster};
+use metrics_exporter_prometheus::PrometheusHandle;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
@@ -72,6 +73,16 @@ pub(crate) fn spark_body() -> Value {
 impl Cluster {
     /// Starts a master; it campaigns.
     pub(crate) fn start(&self, id: &str, rest: RestOptions) -> RunningMaster {
+        self.start_measured(id, rest, None)
+    }
+
+    /// As [`start`](Self::start), with what `/metrics` shows.
+    pub(crate) fn start_measured(
+        &self,
+        id: &str,
+        rest: RestOptions,
+        prometheus: Option<PrometheusHandle>,
+    ) -> RunningMaster {
         let mut config = MasterConfig {
             id: id.to_owned(),
             rest,
@@ -85,7 +96,10 @@ impl Cluster {
             address.set_port(0);
         }
         let listeners = Listeners::bind(&config.server).expect("free ports");
-        let options = MasterOptions::from_config(&config, &listeners);
+        let options = MasterOptions {
+            prometheus,
+            ..MasterOptions::from_config(&config, &listeners)
+        };
         let backend = self.store.join(options.me.clone());
         Master::start(options, listeners, backend).expect("a master")
     }
@@ -99,7 +113,11 @@ impl Cluster {
 
     /// Lets somebody lead who answers nothing, with `rest` as its address. Whoever leads is deposed.
     pub(crate) async fn phantom_leader(&self, rest: &str) {
-        let me = MasterInfo { id: "phantom".into(), rest: rest.into(), ..MasterInfo::default() };
+        let me = MasterInfo {
+            id: "phantom".into(),
+            rest: rest.into(),
+            ..MasterInfo::default()
+        };
         let backend = self.store.join(me.clone());
         let campaign = backend.election.campaign(&me);
         tokio::pin!(campaign);

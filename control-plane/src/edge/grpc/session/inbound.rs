@@ -105,7 +105,7 @@ impl Inbound {
     }
 
     async fn register_worker(&self, epoch: Epoch, register: v1::RegisterWorker) {
-        if let Err(reason) = self.check_cluster(&register.cluster_id).await {
+        if let Err(reason) = self.check_cluster(epoch, &register.cluster_id).await {
             metrics::registration("worker", "refused");
             return self.refuse(&reason, true);
         }
@@ -126,7 +126,7 @@ impl Inbound {
     }
 
     async fn register_app(&self, epoch: Epoch, register: v1::RegisterApplication) {
-        if let Err(reason) = self.check_cluster(&register.cluster_id).await {
+        if let Err(reason) = self.check_cluster(epoch, &register.cluster_id).await {
             metrics::registration("app", "refused");
             return self.refuse(&reason, true);
         }
@@ -267,18 +267,19 @@ impl Inbound {
     }
 
     /// Refuses a peer of another cluster, by both names.
-    async fn check_cluster(&self, theirs: &str) -> Result<(), String> {
+    async fn check_cluster(&self, epoch: Epoch, theirs: &str) -> Result<(), String> {
         if theirs.is_empty() {
             return Ok(());
         }
         let mut views = self.handle.watch();
         // A new cluster mints its id in its first commit; a peer that has one is not of this cluster then.
-        let known = views.wait_for(|view| view.is_empty() || !view.cluster_id().is_empty());
+        let known = views.wait_for(|view| view.epoch() == epoch && !view.cluster_id().is_empty());
         let ours = match timeout(CLUSTER_ID_DEADLINE, known).await {
             Ok(Ok(view)) => view.cluster_id().to_owned(),
+            // Leadership has ended, or is about to: the registration will not be accepted anyway.
             Ok(Err(_)) | Err(_) => return Ok(()),
         };
-        if ours.is_empty() || ours == theirs {
+        if ours == theirs {
             return Ok(());
         }
         Err(format!(
