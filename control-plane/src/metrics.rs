@@ -85,6 +85,18 @@ pub const METRICS: &[Metric] = &[
     metric!(Histogram "interrex_event_loop_lag_seconds", Seconds, "How late the leader's loop turned."),
     metric!(Gauge "interrex_queue_depth", "Requests that wait in a bounded queue of this master."),
     metric!(Counter "interrex_requests_refused_total", "Requests refused because a queue was full."),
+    metric!(Counter "interrex_elections_won_total", "Elections that this master has won."),
+    metric!(Counter "interrex_step_downs_total", "Leaderships of this master that ended, by reason."),
+    metric!(Histogram "interrex_recovery_duration_seconds", Seconds, "From a won election to serving: opening the epoch and reading everything back."),
+    metric!(Counter "interrex_records_quarantined_total", "Stored records that could not be read and were set aside, by kind."),
+    metric!(Histogram "interrex_commit_batch_mutations", "Changes of records in one commit."),
+    metric!(Gauge "interrex_sessions", "Streams of agents and applications that are open."),
+    metric!(Counter "interrex_sessions_refused_total", "Streams refused because too many are open."),
+    metric!(Counter "interrex_sessions_closed_total", "Streams closed by this master, by reason."),
+    metric!(Counter "interrex_stale_epoch_answers_total", "Orders of this master that a peer refused because it has seen a newer epoch."),
+    metric!(Counter "interrex_effects_dropped_total", "Orders and notices without a session to send them to; they are derived again."),
+    metric!(Counter "interrex_frames_dropped_total", "Frames of peers that were dropped; what they report is sent again."),
+    metric!(Counter "interrex_task_panics_total", "Tasks of this master that panicked; somebody must look."),
     metric!(Gauge "interrex_loop_silence_seconds", Seconds, "How long ago the master's loop last turned."),
     metric!(Counter "interrex_http_handled_total", "Requests of the submission API by endpoint and status."),
     metric!(Histogram "interrex_http_handling_seconds", Seconds, "Time to answer a request of the submission API."),
@@ -104,6 +116,7 @@ pub fn describe() {
             Kind::Histogram => metrics::describe_histogram!(metric.name, unit, metric.help),
         }
     }
+    interrex_persistence::metrics::describe();
     metrics_process::Collector::default().describe();
 }
 
@@ -256,6 +269,42 @@ fn float(value: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The sources of this crate, with what they name.
+    fn named_in(folder: &std::path::Path, names: &mut std::collections::BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                named_in(&path, names);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).expect("a source file");
+            for text in source
+                .split('"')
+                .filter(|text| text.starts_with("interrex_"))
+            {
+                if text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') {
+                    names.insert(text.to_owned());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_metric_that_is_set_is_described() {
+        let mut names = std::collections::BTreeSet::new();
+        named_in(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut names,
+        );
+        assert!(names.len() > 20, "the sources were found: {names:?}");
+        let described: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        let missing: Vec<_> = names
+            .iter()
+            .filter(|name| !described.contains(&name.as_str()) && *name != "interrex_")
+            .collect();
+        assert_eq!(missing, Vec::<&String>::new(), "describe these in METRICS");
+    }
 
     #[test]
     fn names_keep_the_rules_of_prometheus() {

@@ -28,6 +28,9 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Health, leadership, metrics and version of one master. Without `prometheus`, `/metrics` is 404.
 pub fn router(handle: MasterHandle, prometheus: Option<PrometheusHandle>) -> Router {
+    if prometheus.is_some() {
+        metrics::describe();
+    }
     Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))

@@ -141,6 +141,32 @@ async fn bad_fields_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn ten_megabytes_of_arguments_are_refused_with_the_limit_and_disturb_nothing() {
+    let cluster = Cluster::default();
+    let master = cluster.start_leader("m1").await;
+    for (bytes, limit) in [(2 << 20, "1048576"), (10 << 20, "4194304")] {
+        let command = v1::CommandLine {
+            program: "true".into(),
+            args: vec!["x".repeat(bytes)],
+            ..Default::default()
+        };
+        let large = v1::DriverSpec {
+            command: Some(command),
+            ..spec()
+        };
+        let refused = submit(&master, "large", large)
+            .await
+            .expect_err("must be refused");
+        assert!(
+            matches!(refused.code(), Code::InvalidArgument | Code::OutOfRange),
+            "{refused:?}"
+        );
+        assert!(refused.message().contains(limit), "{refused:?}");
+    }
+    submit(&master, "small", spec()).await.expect("accepted");
+}
+
+#[tokio::test]
 async fn a_wait_ends_with_the_driver_or_with_its_time() {
     let cluster = Cluster::default();
     let master = cluster.start_leader("m1").await;

@@ -1,6 +1,10 @@
 //! The submission API of a master that does not lead.
 
 use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpListener,
+};
 
 use crate::rest_support::{Cluster, command_body, create, get, impatient, leads, patient, post};
 
@@ -105,6 +109,73 @@ async fn an_unreachable_leader_is_named() {
 }
 
 #[tokio::test]
+async fn a_lost_answer_is_asked_for_again_under_the_same_id() {
+    let cluster = Cluster::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    cluster
+        .phantom_leader(&listener.local_addr().expect("an address").to_string())
+        .await;
+    let standby = cluster.start("m2", patient());
+    let leader = async {
+        // The first answer is lost with its connection.
+        let first = receive(&listener, None).await;
+        (
+            first,
+            receive(&listener, Some("{\"action\":\"CreateSubmissionResponse\"}")).await,
+        )
+    };
+    let (answer, (first, second)) = tokio::join!(post(&standby, "create", command_body()), leader);
+    assert_eq!(
+        (answer.status, answer.text_of("action")),
+        (200, "CreateSubmissionResponse")
+    );
+    assert_eq!(first[0], "POST /v1/submissions/create HTTP/1.1");
+    let key = |head: &[String]| {
+        head.iter()
+            .find(|line| line.starts_with("idempotency-key: "))
+            .cloned()
+    };
+    assert!(
+        key(&first).is_some(),
+        "an id is made before the first try: {first:?}"
+    );
+    assert_eq!(key(&first), key(&second));
+    assert!(
+        first.contains(&"interrex-forwarded-by: m2".to_owned()),
+        "{first:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_forwarded_request_is_answered_and_not_forwarded_again() {
+    let cluster = Cluster::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    cluster
+        .phantom_leader(&listener.local_addr().expect("an address").to_string())
+        .await;
+    let standby = cluster.start("m2", patient());
+    let address = standby.rest_addr.expect("the submission API is on");
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .expect("a client");
+    for path in ["killall", "clear"] {
+        let request = client
+            .post(format!("http://{address}/v1/submissions/{path}"))
+            .header("Interrex-Forwarded-By", "m1");
+        assert_eq!(
+            request.send().await.expect("an answer").status().as_u16(),
+            503
+        );
+    }
+    let listener = listener.into_std().expect("a listener");
+    assert!(
+        listener.accept().is_err(),
+        "nobody has connected to the supposed leader"
+    );
+}
+
+#[tokio::test]
 async fn two_masters_that_take_each_other_for_the_leader_do_not_loop() {
     let cluster = Cluster::default();
     let other = Cluster::default();
@@ -146,4 +217,31 @@ async fn a_submission_during_a_failover_is_acknowledged_after_it() {
         replayed.text_of("submissionId"),
         before.text_of("submissionId")
     );
+}
+
+/// Takes one request: its head, line by line. Answers with `body`, or breaks the connection off.
+async fn receive(listener: &TcpListener, body: Option<&str>) -> Vec<String> {
+    let (stream, _) = listener.accept().await.expect("a connection");
+    let mut stream = BufReader::new(stream);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.expect("a line");
+        match line.trim_end() {
+            "" => break,
+            line => head.push(line.to_owned()),
+        }
+    }
+    if let Some(body) = body {
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream
+            .get_mut()
+            .write_all(answer.as_bytes())
+            .await
+            .expect("sent");
+    }
+    head
 }
