@@ -1,6 +1,17 @@
 //! Black-box tests of a master: the real composition root in this process, real sockets on loopback, the memory
 //! engine.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail loudly; the exception for tests covers only the test functions themselves"
+)]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks for one frame and skips every other"
+)]
+
 mod admin;
 mod agents;
 mod apps;
