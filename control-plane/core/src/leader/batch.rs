@@ -89,10 +89,11 @@ impl Batch {
             && self.bytes < limits.bytes
     }
 
-    /// Whether `mutation` fits; an empty batch takes anything.
-    pub(super) fn fits(&self, bytes: usize, limits: &BatchLimits) -> bool {
+    /// Whether so many mutations of so many bytes fit; an empty batch takes anything.
+    pub(super) fn fits(&self, mutations: usize, bytes: usize, limits: &BatchLimits) -> bool {
         self.mutations.is_empty()
-            || (self.mutations.len() < limits.mutations && self.bytes + bytes <= limits.bytes)
+            || (self.mutations.len() + mutations <= limits.mutations
+                && self.bytes + bytes <= limits.bytes)
     }
 
     pub(super) fn store(&mut self, mutation: Mutation, bytes: usize) {

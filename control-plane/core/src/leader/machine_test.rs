@@ -399,6 +399,38 @@ fn a_command_that_is_larger_than_a_batch_is_spread_and_answered_by_the_last() {
 }
 
 #[test]
+fn a_command_that_fits_into_a_batch_is_never_split() {
+    let small = driver_with("s1", vec!["x".repeat(500)]);
+    let (_, mut state) = machine();
+    let first = state.apply(NOW, small.clone());
+    let second = state.apply(NOW, driver_with("s2", vec!["y".repeat(500)]));
+    let bytes: usize = first
+        .mutations
+        .iter()
+        .map(super::batch::estimated_bytes)
+        .sum();
+    // Room for the first command and a part of the second.
+    let batch = BatchLimits {
+        bytes: bytes + bytes / 2,
+        ..BatchLimits::default()
+    };
+    let (mut machine, _) = machine_with(LeaderConfig {
+        batch,
+        ..LeaderConfig::default()
+    });
+    machine.submit(Some(Ticket(1)), small, LATER, NOW);
+    machine.submit(
+        Some(Ticket(2)),
+        driver_with("s2", vec!["y".repeat(500)]),
+        LATER,
+        NOW,
+    );
+    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    machine.committed(BatchId(0), NOW);
+    assert!(machine.poll(NOW).contains(&commit(1, &[&second])));
+}
+
+#[test]
 fn a_part_that_was_stored_leaves_the_rest_in_doubt_even_when_fenced() {
     let config = LeaderConfig {
         batch: BatchLimits {

@@ -85,10 +85,15 @@ impl Outbox {
             return self.hold_effects(transition, shown, recovery);
         }
         let limits = self.limits;
+        let sizes: Vec<usize> = transition.mutations.iter().map(estimated_bytes).collect();
+        // A command is split only if it is larger than a whole batch: a crash between two batches must not leave
+        // half of a submission behind.
+        if !self.last().fits(sizes.len(), sizes.iter().sum(), &limits) {
+            self.open();
+        }
         let (mut stored, mut spans) = (0, false);
-        for mutation in transition.mutations {
-            let bytes = estimated_bytes(&mutation);
-            if !self.last().fits(bytes, &limits) {
+        for (mutation, bytes) in transition.mutations.into_iter().zip(sizes) {
+            if !self.last().fits(1, bytes, &limits) {
                 spans |= stored > 0;
                 self.open();
             }
