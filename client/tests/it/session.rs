@@ -287,19 +287,29 @@ async fn a_role_that_reads_nothing_can_still_send() {
 #[tokio::test]
 async fn closing_writes_what_is_queued_and_ends_the_session() {
     let (_m1, mut p1, _m2, mut p2, mut role) = two_masters().await;
-    for sequence in 0..100 {
+    // More than the transport takes at once: most of it waits in the stream's queue when the session is closed.
+    let large = |sequence| {
+        let message = "m".repeat(16 << 10);
+        let driver = v1::DriverChanged {
+            message,
+            ..v1::DriverChanged::default()
+        };
+        let body = Some(v1::work_report::Body::Driver(driver));
+        peer_frame::Body::Report(v1::WorkReport { sequence, body })
+    };
+    for sequence in 0..200 {
         assert_eq!(
-            role.handle.send(report(sequence)).await,
+            role.handle.send(large(sequence)).await,
             Ok(Delivery::Queued)
         );
     }
     let handle = role.handle.clone();
     let close = tokio::spawn(async move { handle.close().await });
     let rest = p1.rest().await;
-    assert_eq!(rest.len(), 100);
+    assert_eq!(rest.len(), 200);
     assert_eq!(
         rest.last().and_then(|frame| frame.body.clone()),
-        Some(report(99))
+        Some(large(199))
     );
     drop(p1);
     assert_eq!(p2.rest().await, []);
