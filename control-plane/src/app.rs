@@ -166,21 +166,14 @@ impl Master {
         let Listeners { rpc, rest, web, .. } = listeners;
 
         let admin = AdminThread::start(web, handle.clone(), options.prometheus.clone())?;
-        let (health, health_service) = tonic_health::server::health_reporter();
         let sessions = Sessions {
             handle: handle.clone(),
             peers: Arc::clone(&peers),
             tasks: tasks.clone(),
             heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
         };
-        let mut routes = backend.peer_routes.clone().unwrap_or_default();
-        routes = routes
-            .add_service(control::service(handle.clone()))
-            .add_service(sessions.into_service())
-            .add_service(health_service);
-        if options.reflection {
-            routes = routes.add_service(reflection()?);
-        }
+        let peer_routes = backend.peer_routes.clone().unwrap_or_default();
+        let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
         tasks.spawn_detached(
             "grpc server",
@@ -269,6 +262,26 @@ impl Drop for RunningMaster {
         self.servers_stop.cancel();
         self.admin.stop();
     }
+}
+
+/// Every gRPC service of a master, on top of those among masters.
+fn routes(
+    peer_routes: Routes,
+    handle: &MasterHandle,
+    sessions: Sessions,
+    reflected: bool,
+) -> Result<(Routes, HealthReporter), StartError> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let routes = peer_routes
+        .add_service(control::service(handle.clone()))
+        .add_service(sessions.into_service())
+        .add_service(health_service);
+    let routes = if reflected {
+        routes.add_service(reflection()?)
+    } else {
+        routes
+    };
+    Ok((routes, health))
 }
 
 fn serve_rpc(

@@ -61,7 +61,7 @@ pub struct MasterStatus {
     pub masters: Vec<MasterInfo>,
     /// The cluster's id; empty on a master that does not lead.
     pub cluster_id: String,
-    /// STANDBY, RECOVERING, COMPLETING_RECOVERY or ALIVE.
+    /// `STANDBY`, `RECOVERING`, `COMPLETING_RECOVERY` or `ALIVE`.
     pub recovery: &'static str,
 }
 

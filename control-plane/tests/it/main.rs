@@ -11,12 +11,14 @@
     clippy::wildcard_enum_match_arm,
     reason = "a test looks for one frame and skips every other"
 )]
+#![allow(clippy::too_many_lines, reason = "a table of bad input is one test")]
 
 mod admin;
 mod agents;
 mod apps;
 mod control;
 mod failover;
+mod patience;
 mod recovery;
 mod rest;
 mod rest_forward;

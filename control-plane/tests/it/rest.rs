@@ -169,64 +169,44 @@ async fn killall_ends_every_driver() {
     }
 }
 
-#[tokio::test]
-async fn bad_input_gets_a_json_error_that_names_it_and_disturbs_nothing() {
-    let cluster = Cluster::default();
-    let master = cluster.start_leader("m1").await;
-    let bodies: Vec<(String, u16, &str)> = vec![
+/// Bodies that must be refused, with status and a part of the message.
+fn bad_bodies() -> Vec<(String, u16, &'static str)> {
+    let spark = |field, value| with(spark_body(), field, value).to_string();
+    let big = |args: Vec<String>| spark("appArgs", json!(args));
+    vec![
         ("{\"action\":".into(), 400, "not JSON"),
         ("<xml/>".into(), 400, "not JSON"),
         (String::new(), 400, "not JSON"),
         ("[]".into(), 400, "an object is expected"),
         (
-            with(spark_body(), "action", json!("Evil")).to_string(),
+            spark("action", json!("Evil")),
             400,
             "action: `Evil` is unknown",
         ),
         (
-            property("spark.driver.cores", json!("1.5")),
-            400,
-            "spark.driver.cores: `1.5`",
-        ),
-        (
-            property("spark.driver.cores", json!(0)),
-            400,
-            "spark.driver.cores: `0`",
-        ),
-        (
-            property("spark.driver.memory", json!("512")),
-            400,
-            "less than 1 MiB",
-        ),
-        (
-            property("spark.driver.supervise", json!("maybe")),
-            400,
-            "true or false",
-        ),
-        (
-            property("spark.app.name", json!("n".repeat(1 << 20))),
-            400,
-            "at most 256 are allowed",
-        ),
-        (
-            with(spark_body(), "appArgs", json!(["\u{0}"])).to_string(),
+            spark("appArgs", json!(["\u{0}"])),
             400,
             "appArgs[0]: `\\0` has a NUL byte",
         ),
         (
-            with(spark_body(), "mainClass", Value::Null).to_string(),
+            spark("mainClass", Value::Null),
             400,
             "Main class is missing.",
         ),
         (
-            with(spark_body(), "mainClass", json!(["x"])).to_string(),
+            spark("mainClass", json!(["x"])),
             400,
             "mainClass: is an array",
         ),
         (
-            with(spark_body(), "environmentVariables", json!({"A=B": "x"})).to_string(),
+            spark("environmentVariables", json!({"A=B": ""})),
             400,
             "`A=B` is no variable's name",
+        ),
+        (
+            spark("command", json!(["x"])),
+            400,
+            "is set beside `command`",
         ),
         (
             with(command_body(), "command", json!([])).to_string(),
@@ -234,22 +214,44 @@ async fn bad_input_gets_a_json_error_that_names_it_and_disturbs_nothing() {
             "command: is empty",
         ),
         (
-            with(spark_body(), "appArgs", json!(["x".repeat(2 << 20)])).to_string(),
+            property("spark.driver.cores", "1.5"),
+            400,
+            "spark.driver.cores: `1.5`",
+        ),
+        (
+            property("spark.driver.cores", "0"),
+            400,
+            "spark.driver.cores: `0`",
+        ),
+        (
+            property("spark.driver.memory", "512"),
+            400,
+            "less than 1 MiB",
+        ),
+        (
+            property("spark.driver.supervise", "maybe"),
+            400,
+            "true or false",
+        ),
+        (
+            property("spark.app.name", &"n".repeat(1 << 20)),
+            400,
+            "at most 256 are allowed",
+        ),
+        (
+            big(vec!["x".repeat(2 << 20)]),
             413,
             "at most 1048576 are allowed",
         ),
-        (
-            with(
-                spark_body(),
-                "appArgs",
-                json!(vec!["x".repeat(1000); 10_000]),
-            )
-            .to_string(),
-            413,
-            "4194304 bytes",
-        ),
-    ];
-    for (body, status, text) in bodies {
+        (big(vec!["x".repeat(1000); 10_000]), 413, "4194304 bytes"),
+    ]
+}
+
+#[tokio::test]
+async fn bad_input_gets_a_json_error_that_names_it_and_disturbs_nothing() {
+    let cluster = Cluster::default();
+    let master = cluster.start_leader("m1").await;
+    for (body, status, text) in bad_bodies() {
         let start: String = body.chars().take(120).collect();
         let answer = post(&master, "create", body).await;
         let message = answer.refused(status);
@@ -357,8 +359,8 @@ fn with(mut body: Value, field: &str, value: Value) -> Value {
     body
 }
 
-fn property(key: &str, value: Value) -> String {
+fn property(key: &str, value: &str) -> String {
     let mut body = spark_body();
-    body["sparkProperties"][key] = value;
+    body["sparkProperties"][key] = json!(value);
     body.to_string()
 }

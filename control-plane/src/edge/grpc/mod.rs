@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod errors;
+pub mod list;
 mod reports;
 pub(crate) mod session;
 

@@ -29,6 +29,16 @@ pub(crate) fn start(cluster: &MemoryCluster, id: &str) -> RunningMaster {
 
 /// The same, with an engine that misbehaves as `faults` say.
 pub(crate) fn start_with(cluster: &MemoryCluster, id: &str, faults: &Faults) -> RunningMaster {
+    start_configured(cluster, id, faults, |_| {})
+}
+
+/// The same, with other options.
+pub(crate) fn start_configured(
+    cluster: &MemoryCluster,
+    id: &str,
+    faults: &Faults,
+    change: impl FnOnce(&mut MasterOptions),
+) -> RunningMaster {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = ServerOptions {
         rpc: local,
@@ -43,7 +53,8 @@ pub(crate) fn start_with(cluster: &MemoryCluster, id: &str, faults: &Faults) -> 
         ..MasterConfig::default()
     };
     let listeners = Listeners::bind(&config.server).expect("free ports");
-    let options = MasterOptions::from_config(&config, &listeners);
+    let mut options = MasterOptions::from_config(&config, &listeners);
+    change(&mut options);
     let backend = faults.wrap(cluster.join(options.me.clone()));
     Master::start(options, listeners, backend).expect("a master")
 }

@@ -75,9 +75,13 @@ impl Inbound {
                 );
                 self.handle.verify();
             }
-            registered => match self.peers.peer_of(self.id) {
-                Some(Peer::Worker(worker)) => self.from_worker(epoch, worker, registered),
-                Some(Peer::App(app)) => self.from_app(epoch, &app, registered),
+            registered @ (Body::Heartbeat(_)
+            | Body::Report(_)
+            | Body::UnregisterApplication(_)
+            | Body::RequestExecutors(_)
+            | Body::KillExecutors(_)) => match self.peers.peer_of(self.id) {
+                Some(Peer::Worker(worker)) => self.on_worker_frame(epoch, worker, registered),
+                Some(Peer::App(app)) => self.on_app_frame(epoch, &app, registered),
                 None => {
                     let reason = "this session has not registered in this epoch".to_owned();
                     self.send(
@@ -167,7 +171,7 @@ impl Inbound {
                 done(&session, reply);
             }
             Err(error) => {
-                metrics::registration(kind, "refused");
+                metrics::registration(kind, result_name(&error));
                 tracing::info!(epoch = epoch.0, kind, %error, "registration refused");
                 session.say_why(&error);
             }
@@ -176,12 +180,12 @@ impl Inbound {
             .handle
             .enqueue_for_session(command, REQUEST_DEADLINE, answer)
         {
-            metrics::registration(kind, "refused");
+            metrics::registration(kind, result_name(&error));
             self.say_why(&error);
         }
     }
 
-    fn from_worker(&self, epoch: Epoch, worker: WorkerId, body: Body) {
+    fn on_worker_frame(&self, epoch: Epoch, worker: WorkerId, body: Body) {
         self.handle.heartbeat(&worker);
         match body {
             Body::Heartbeat(_) => {}
@@ -202,7 +206,7 @@ impl Inbound {
         }
     }
 
-    fn from_app(&self, epoch: Epoch, app: &AppId, body: Body) {
+    fn on_app_frame(&self, epoch: Epoch, app: &AppId, body: Body) {
         let (named, command) = match body {
             Body::UnregisterApplication(message) => {
                 let (app, failed) = (app.clone(), message.failed);
@@ -358,6 +362,18 @@ impl Inbound {
 
     fn send(&self, epoch: Epoch, body: master_frame::Body) {
         self.peers.send(self.id, epoch, body);
+    }
+}
+
+/// The result of a registration, for metrics.
+fn result_name(error: &RequestError) -> &'static str {
+    match error {
+        RequestError::NotLeader { .. }
+        | RequestError::OutcomeUnknown
+        | RequestError::ShuttingDown => "not_leader",
+        RequestError::Busy { .. }
+        | RequestError::DeadlineExceeded { .. }
+        | RequestError::Rejected(_) => "refused",
     }
 }
 
