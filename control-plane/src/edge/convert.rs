@@ -2,7 +2,7 @@
 //!
 //! Used by the gRPC and REST edges alike, so that the same description has the same specification and the same
 //! fingerprint whichever way it came. The functions named after a specification check it first
-//! ([`validate`](super::validate)); those ending in `_message` go out and cannot fail.
+//! ([`validate`]); those ending in `_message` go out and cannot fail.
 
 use interrex_core::{
     ids::{Fingerprint, WorkerId},

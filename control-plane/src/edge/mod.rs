@@ -8,6 +8,7 @@
 pub mod admin;
 pub mod cluster;
 pub mod convert;
+mod field;
 pub mod grpc;
 pub mod rest;
 pub mod status;
