@@ -9,5 +9,6 @@
 )]
 
 mod agent;
+mod master;
 mod runner;
 mod support;

@@ -278,7 +278,8 @@ struct Orphans {
 /// Starts `script` under a supervisor whose stdin is held by a process that is not this one.
 fn under_a_holder(script: &str) -> Orphans {
     let bench = Bench::new();
-    let token = "token-of-a-former-life".to_owned();
+    // Of its own: other tests sweep at the same time.
+    let token = uuid::Uuid::new_v4().to_string();
     let record = AttemptRecord {
         key: key(),
         token: token.clone(),

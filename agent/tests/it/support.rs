@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// How long anything may take before a test fails: generous, because machines are slow and busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The supervisor of this package.
 pub(crate) fn supervisor() -> Vec<OsString> {

@@ -1,0 +1,129 @@
+//! Registration, clusters, epochs and former lives.
+
+use super::*;
+
+#[test]
+fn an_order_of_an_older_epoch_is_refused_and_a_newer_epoch_is_on_disk_first() {
+    let mut machine = attached();
+    let old = Event::Frame {
+        epoch: 4,
+        body: Box::new(launch_driver("d1", 1, 1)),
+    };
+    let frame_name = "launch_driver".to_owned();
+    assert_eq!(
+        machine.handle(old, at(1)),
+        [Action::Stale(StaleEpoch {
+            seen: 5,
+            refused: 4,
+            frame: frame_name
+        })]
+    );
+    let new = Event::Frame {
+        epoch: 7,
+        body: Box::new(launch_driver("d1", 1, 1)),
+    };
+    let actions = machine.handle(new, at(1));
+    assert!(
+        matches!(actions.as_slice(), [Action::PersistEpoch(7), Action::Start(launch)] if launch.epoch == 7),
+        "{actions:?}"
+    );
+}
+
+#[test]
+fn a_registration_names_everything_that_runs_and_every_unacknowledged_report() {
+    let mut machine = running();
+    let _actions = machine.handle(frame(launch_executor("a1", 4, 2)), at(2));
+    let _actions = machine.handle(frame(launch_executor("a1", 5, 4)), at(2));
+    let _actions = machine.handle(frame(kill("d9", 1)), at(3));
+    let outcome = Outcome::killed("nothing of it runs on this worker");
+    let expected = RegisterWorker {
+        cluster_id: "c1".to_owned(),
+        spec: Some(spec()),
+        drivers: vec![RunningDriver {
+            driver_id: "d1".to_owned(),
+            attempt: 1,
+            started_at_ms: 1_000,
+        }],
+        executors: vec![RunningExecutor {
+            app_id: "a1".to_owned(),
+            executor_id: 4,
+            cores: 2,
+            memory_mib: 512,
+            started_at_ms: 0,
+        }],
+        unacknowledged: vec![report(FIRST + 1, &WorkKey::driver("d9", 1), outcome, 3)],
+    };
+    let stream = StreamId::new(9);
+    assert_eq!(
+        machine.handle(Event::RegistrationWanted { stream }, at(4)),
+        [Action::Register {
+            stream,
+            registration: Box::new(expected)
+        }]
+    );
+}
+
+#[test]
+fn another_cluster_is_not_obeyed_and_the_first_one_is_remembered() {
+    let mut fresh = WorkerMachine::new(
+        MachineOptions {
+            cluster_id: String::new(),
+            ..options()
+        },
+        FIRST,
+        Vec::new(),
+        Vec::new(),
+    );
+    let actions = fresh.handle(attached_event(5), at(0));
+    assert_eq!(actions, [Action::PersistCluster("c1".to_owned())]);
+
+    let mut machine = WorkerMachine::new(
+        MachineOptions {
+            cluster_id: "c2".to_owned(),
+            ..options()
+        },
+        FIRST,
+        Vec::new(),
+        Vec::new(),
+    );
+    assert_eq!(machine.handle(attached_event(5), at(0)), []);
+    assert!(!machine.is_attached());
+    let refusals = machine.view().refusals;
+    assert!(refusals["m:1"].contains("cluster c1"), "{refusals:?}");
+}
+
+#[test]
+fn attempts_of_a_former_life_hold_their_cores_until_they_are_gone_and_are_then_reported() {
+    let former = |key: WorkKey| AttemptRecord {
+        key,
+        token: "t".to_owned(),
+        cores: 2,
+        memory_mib: 512,
+        started_at_ms: 7,
+    };
+    let e1 = WorkKey::executor("a1", 1);
+    let records = vec![former(d(1)), former(e1.clone())];
+    let mut machine = WorkerMachine::new(options(), FIRST, Vec::new(), records);
+    let _actions = machine.handle(attached_event(5), at(0));
+    // No room, and no second attempt beside the first.
+    assert_eq!(machine.handle(frame(launch_driver("d1", 2, 2)), at(1)), []);
+    let gone = |key: &WorkKey| {
+        Event::Process(ProcessEvent::Ended {
+            key: key.clone(),
+            exit: None,
+            cause: EndCause::AgentGone,
+        })
+    };
+    let words = "the agent was restarted";
+    assert_eq!(
+        machine.handle(gone(&e1), at(2)),
+        [Action::Store(report(FIRST, &e1, Outcome::killed(words), 2))]
+    );
+    assert_eq!(
+        machine.handle(gone(&d(1)), at(2)),
+        [
+            Action::Store(report(FIRST + 1, &d(1), Outcome::failed(words), 2)),
+            start(d(2), 2)
+        ]
+    );
+}
