@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use interrex_proto::v1::{HelloRequest, HelloResponse};
+use interrex_proto::v1::HelloResponse;
 use openraft::{
     ChangeMembers,
     async_runtime::WatchReceiver,
@@ -53,15 +53,7 @@ impl RaftAdmin {
     /// Asks the master at `rpc` who it is.
     async fn introduce(&self, id: &str, rpc: &str) -> Result<HelloResponse, AdminError> {
         let local = self.node.local();
-        let me = self.node.me();
-        let request = HelloRequest {
-            id: local.id.clone(),
-            node: local.node,
-            peers: local.peers.clone(),
-            cluster_id: local.cluster_id.clone(),
-            rest: me.rest,
-            web: me.web,
-        };
+        let request = local.hello();
         let answer = self
             .node
             .peers
@@ -153,7 +145,7 @@ impl BackendAdmin for RaftAdmin {
                     } else {
                         leads.then(|| answered_lately(&metrics, node, lease * 2))
                     },
-                    lag: leads.then(|| if own { 0 } else { behind }),
+                    lag: leads.then_some(if own { 0 } else { behind }),
                 }
             })
             .collect()
@@ -243,6 +235,8 @@ impl BackendAdmin for RaftAdmin {
         let info = NodeInfo {
             id: id.clone(),
             rpc: rpc.clone(),
+            rest: answer.rest,
+            web: answer.web,
         };
         self.teach(answer.node, info).await?;
         voters.insert(answer.node);

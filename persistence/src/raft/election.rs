@@ -3,13 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use openraft::{Instant as _, ReadPolicy, ServerState, async_runtime::WatchReceiver};
+use openraft::{
+    Instant as _, ReadPolicy, ServerState, async_runtime::WatchReceiver, raft::VoteRequest,
+};
 use tokio::sync::watch;
 
 use super::{
     leadership::look,
     node::{Member, Node, members_of},
-    types::{LogEntry, leader_of},
+    types::{LogEntry, LogId, Vote, leader_of},
 };
 use crate::{
     election::{LeaderElection, LeaderView, Leadership, MasterInfo},
@@ -39,7 +41,7 @@ impl RaftElection {
         loop {
             {
                 let now = metrics.borrow_watched();
-                if now.state == ServerState::Leader {
+                if now.state == ServerState::Leader && !self.node.has_stopped() {
                     return Ok(now.current_term);
                 }
             }
@@ -119,17 +121,55 @@ impl LeaderElection for RaftElection {
         let Some(term) = self.node.leading_term() else {
             return;
         };
-        let Some(heir) = heir(&self.node) else {
-            tracing::info!(epoch = term, "no other master can take over");
-            return;
-        };
-        if let Err(error) = hand_over(&self.node, term, &heir).await {
-            tracing::warn!(epoch = term, error, "leadership not handed over");
+        if let Some(heir) = heir(&self.node) {
+            match hand_over(&self.node, term, &heir).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(epoch = term, error, "leadership not handed over"),
+            }
         }
+        renounce(&self.node, term).await;
     }
 
     fn observe(&self) -> watch::Receiver<LeaderView> {
         self.node.view.subscribe()
+    }
+}
+
+/// Ends the term without an heir: what was resigned never comes back in its epoch.
+///
+/// openraft has no call for that, but a leader that hears of a later term steps down. So it hears of one, in a vote
+/// request like any other, from a candidate that does not exist: no node has the number 0, so that term has no leader.
+async fn renounce(node: &Node, term: u64) {
+    if node.leading_term() != Some(term) {
+        return;
+    }
+    // As good as its own log, whatever is appended meanwhile.
+    let last = LogId::new(leader_of(Epoch(term)), u64::MAX);
+    let mut request = VoteRequest::new(Vote::new(term + 1, 0), Some(last));
+    request.leadership_transfer = true;
+    let voters = members_of(&node.metrics())
+        .into_iter()
+        .filter(|member| member.voter)
+        .count();
+    let alone = async {
+        node.raft()
+            .vote(request)
+            .await
+            .map_err(|error| error.to_string())?;
+        // Nobody else could win, so it need not wait for its election timeout to stand again.
+        if voters == 1 {
+            node.raft()
+                .trigger()
+                .elect(false)
+                .await
+                .map_err(|error| error.to_string())?;
+        }
+        Ok::<(), String>(())
+    };
+    match tokio::time::timeout(node.options.timing.transfer_deadline, alone).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(epoch = term, error, "raft has stopped"),
+        Err(_) => tracing::warn!(epoch = term, "the term goes on"),
     }
 }
 

@@ -46,18 +46,15 @@ struct Heard {
 // === impl Greetings ===
 
 impl Greetings {
-    /// What the master of this id says of itself, at `rpc`.
-    pub(super) fn info(&self, id: &str, rpc: String) -> MasterInfo {
+    /// Fills in what the master says of itself, if it has said anything.
+    pub(super) fn update(&self, master: &mut MasterInfo) {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = heard.get(id).and_then(|heard| heard.answer.as_ref());
-        let (rest, web) = said.map_or_else(Default::default, |(_, answer)| {
-            (answer.rest.clone(), answer.web.clone())
-        });
-        MasterInfo {
-            id: id.to_owned(),
-            rpc,
-            rest,
-            web,
+        if let Some((_, answer)) = heard
+            .get(&master.id)
+            .and_then(|heard| heard.answer.as_ref())
+        {
+            answer.rest.clone_into(&mut master.rest);
+            answer.web.clone_into(&mut master.web);
         }
     }
 
@@ -149,7 +146,7 @@ pub(super) async fn greet(node: Arc<Node>) {
 async fn greet_once(node: &Arc<Node>) {
     let local = node.local();
     let targets = targets(node, &local);
-    let request = hello(node, &local);
+    let request = local.hello();
     let calls = targets.iter().map(|(id, address)| {
         let request = request.clone();
         async move {
@@ -284,18 +281,6 @@ fn report(node: &Node) {
     );
     node.status
         .set(Problem::Waiting, text.trim_end_matches("; ").to_owned());
-}
-
-fn hello(node: &Node, local: &Local) -> HelloRequest {
-    let me = node.me();
-    HelloRequest {
-        id: local.id.clone(),
-        node: local.node,
-        peers: local.peers.clone(),
-        cluster_id: local.cluster_id.clone(),
-        rest: me.rest,
-        web: me.web,
-    }
 }
 
 /// Whom to greet: the configured masters, and members that are not configured here.

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     metrics::{self, Indexes},
     node::{Node, members_of},
-    status::Problem,
     types::{LogId, Types},
 };
 use crate::{
@@ -151,6 +150,11 @@ pub(super) async fn watch(node: Arc<Node>) {
             // Every entry changes something; only a change of leader, term or membership is looked at in full.
             changed = changes.changed() => {
                 if changed.is_err() {
+                    // Without a word only when it panicked.
+                    look(&node);
+                    if !node.has_stopped() {
+                        node.stopped("it has panicked, which is a bug; the log says where");
+                    }
                     break;
                 }
                 let outline = outline(&changes.borrow_watched());
@@ -190,13 +194,8 @@ pub(super) fn look(node: &Node) {
     let sight = Sight::of(&metrics);
     let lease = node.options.timing.election_timeout_max;
     node.guard.look(&sight, lease);
-    if let Err(fatal) = &metrics.running_state
-        && !node.closing.is_cancelled()
-    {
-        node.guard.end();
-        let text =
-            format!("raft has stopped: {fatal}; this master takes no part until it is restarted");
-        node.status.set(Problem::Stopped, text);
+    if let Err(fatal) = &metrics.running_state {
+        node.stopped(&fatal.to_string());
     }
     publish(node, &metrics, &sight);
 }
@@ -239,7 +238,7 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
 /// The id of the master that leads. This one only while a quorum agrees.
 fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option<String> {
     let leader = metrics.current_leader?;
-    if metrics.running_state.is_err() {
+    if node.has_stopped() {
         return None;
     }
     if leader == node.number() {

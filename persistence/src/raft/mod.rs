@@ -18,6 +18,8 @@ mod engine;
 mod greeting;
 mod identity;
 mod leadership;
+mod log_flush;
+mod log_format;
 mod log_store;
 mod metrics;
 mod network;

@@ -320,7 +320,7 @@ impl RaftNetworkV2<Types> for PeerLink {
     where
         S: Stream<Item = AppendEntriesRequest<Types>> + OptionalSend + Unpin + 'static,
     {
-        Box::pin(async move { Ok(self.try_stream(input, &option).await.map_err(unreachable)?) })
+        Box::pin(async move { self.try_stream(input, &option).await.map_err(unreachable) })
     }
 
     async fn vote(
@@ -396,9 +396,15 @@ pub(super) fn reason(status: &Status) -> String {
         text = error.to_string();
         source = error.source();
     }
-    match status.code() {
-        Code::Unavailable | Code::DeadlineExceeded | Code::FailedPrecondition => text,
-        code => format!("{code:?}: {text}"),
+    let usual = [
+        Code::Unavailable,
+        Code::DeadlineExceeded,
+        Code::FailedPrecondition,
+    ];
+    if usual.contains(&status.code()) {
+        text
+    } else {
+        format!("{:?}: {text}", status.code())
     }
 }
 

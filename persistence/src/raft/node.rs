@@ -25,7 +25,7 @@ use super::{
     options::RaftOptions,
     roster::Local,
     state_machine::Applied,
-    status::Status,
+    status::{Problem, Status},
     types::{NodeInfo, RaftHandle, Types},
 };
 use crate::election::{LeaderView, MasterInfo};
@@ -49,6 +49,7 @@ pub(super) struct Node {
     me: Mutex<MasterInfo>,
     /// Whether openraft had a membership when it was opened; its metrics say so only a little later.
     was_initialized: AtomicBool,
+    stopped: AtomicBool,
     pub(super) closing: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
@@ -96,6 +97,7 @@ impl Node {
             view: watch::Sender::new(LeaderView::default()),
             me: Mutex::new(me),
             was_initialized: AtomicBool::new(parts.initialized),
+            stopped: AtomicBool::new(false),
             closing: parts.closing,
             tasks: TaskTracker::new(),
         }
@@ -141,7 +143,25 @@ impl Node {
     pub(super) fn leading_term(&self) -> Option<u64> {
         let receiver = self.raft.metrics();
         let metrics = receiver.borrow_watched();
-        (metrics.state == ServerState::Leader).then_some(metrics.current_term)
+        (metrics.state == ServerState::Leader && !self.has_stopped())
+            .then_some(metrics.current_term)
+    }
+
+    /// Whether openraft has ended, whatever its last metrics say; for good.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// openraft has ended, because of `reason`.
+    pub(super) fn stopped(&self, reason: &str) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.guard.end();
+        if !self.closing.is_cancelled() {
+            let text = format!(
+                "raft has stopped: {reason}; this master takes no part until it is restarted"
+            );
+            self.status.set(Problem::Stopped, text);
+        }
     }
 
     /// The membership, ordered by id; empty before the cluster is formed.
@@ -175,7 +195,10 @@ impl Node {
 
     /// What this master knows about itself when it greets.
     pub(super) fn local(&self) -> Local {
+        let me = self.me();
         Local {
+            rest: me.rest,
+            web: me.web,
             id: self.options.id.clone(),
             node: self.number,
             peers: self.options.peers.clone(),
@@ -192,7 +215,6 @@ impl Node {
     /// Answers a greeting.
     pub(super) fn greeted(&self, request: HelloRequest) -> HelloResponse {
         let local = self.local();
-        let me = self.me();
         let refused = self
             .greetings
             .called(&self.status, &local, &request)
@@ -204,24 +226,34 @@ impl Node {
             cluster_id: local.cluster_id,
             initialized: local.initialized,
             refused,
-            rest: me.rest,
-            web: me.web,
+            rest: local.rest,
+            web: local.web,
         }
     }
 
     /// All masters that this one knows, with what they say of themselves, ordered by id.
     pub(super) fn masters(&self) -> Vec<MasterInfo> {
         let mut all: BTreeMap<String, MasterInfo> = BTreeMap::new();
-        for member in self.members() {
-            let rpc = self.peers.address(&member.info).to_owned();
-            all.insert(
-                member.info.id.clone(),
-                self.greetings.info(&member.info.id, rpc),
-            );
+        for Member { info, .. } in self.members() {
+            let mut master = MasterInfo {
+                rpc: self.peers.address(&info).to_owned(),
+                id: info.id,
+                rest: info.rest,
+                web: info.web,
+            };
+            self.greetings.update(&mut master);
+            all.insert(master.id.clone(), master);
         }
         if all.is_empty() {
             for (id, rpc) in &self.options.peers {
-                all.insert(id.clone(), self.greetings.info(id, rpc.clone()));
+                let (id, rpc) = (id.clone(), rpc.clone());
+                let mut master = MasterInfo {
+                    id,
+                    rpc,
+                    ..MasterInfo::default()
+                };
+                self.greetings.update(&mut master);
+                all.insert(master.id.clone(), master);
             }
         }
         if let Some(mine) = all.get_mut(&self.options.id) {

@@ -105,6 +105,9 @@ impl RaftPeer for PeerService {
         &self,
         request: Request<HelloRequest>,
     ) -> Result<Response<HelloResponse>, Status> {
+        if self.node.closing.is_cancelled() {
+            return Err(Status::unavailable("this master is closing"));
+        }
         Ok(Response::new(self.node.greeted(request.into_inner())))
     }
 

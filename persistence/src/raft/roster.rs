@@ -18,12 +18,31 @@ pub(super) struct Local {
     pub(super) node: u64,
     /// As configured: id to address.
     pub(super) peers: BTreeMap<String, String>,
+    /// Where its other servers are.
+    pub(super) rest: String,
+    pub(super) web: String,
     /// Empty before there is one.
     pub(super) cluster_id: String,
     /// Whether this node has a membership.
     pub(super) initialized: bool,
     /// The membership: id to node number. Two numbers for one id while a master is being replaced.
     pub(super) members: Vec<(String, u64)>,
+}
+
+// === impl Local ===
+
+impl Local {
+    /// The greeting.
+    pub(super) fn hello(&self) -> HelloRequest {
+        HelloRequest {
+            id: self.id.clone(),
+            node: self.node,
+            peers: self.peers.clone(),
+            cluster_id: self.cluster_id.clone(),
+            rest: self.rest.clone(),
+            web: self.web.clone(),
+        }
+    }
 }
 
 /// What is wrong with what `answer` says, coming from `address`, where `expected` should be.
@@ -104,19 +123,21 @@ pub(super) fn may_form(
     }
     let mut members = BTreeMap::new();
     for (id, address) in &local.peers {
-        let node = if *id == local.id {
-            local.node
+        let (node, rest, web) = if *id == local.id {
+            (local.node, local.rest.clone(), local.web.clone())
         } else {
             let answer = answers.get(id)?;
             let clean = answer.cluster_id.is_empty() && !answer.initialized;
             if !clean || judge_answer(local, id, address, answer).is_some() {
                 return None;
             }
-            answer.node
+            (answer.node, answer.rest.clone(), answer.web.clone())
         };
         let info = NodeInfo {
             id: id.clone(),
             rpc: address.clone(),
+            rest,
+            web,
         };
         if members.insert(node, info).is_some() {
             return None;

@@ -286,10 +286,11 @@ impl Snapshots {
             return;
         };
         for path in entries.flatten().map(|entry| entry.path()) {
-            if path.to_string_lossy().ends_with(SUFFIX) && Some(&path) != keep.as_ref() {
-                if let Err(error) = fs::remove_file(&path) {
-                    tracing::warn!(path = %path.display(), %error, "an old snapshot stays behind");
-                }
+            if path.to_string_lossy().ends_with(SUFFIX)
+                && Some(&path) != keep.as_ref()
+                && let Err(error) = fs::remove_file(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "an old snapshot stays behind");
             }
         }
     }

@@ -50,9 +50,13 @@ pub(super) type SnapshotMeta = SnapshotMetaOf<Types>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeInfo {
     /// The configured id, such as `m1`.
-    pub id: String,
+    pub(super) id: String,
     /// Where its gRPC server was when it joined.
-    pub rpc: String,
+    pub(super) rpc: String,
+    /// Where its REST server was when it joined; empty: off.
+    pub(super) rest: String,
+    /// Where its pages were when it joined; empty: off.
+    pub(super) web: String,
 }
 
 /// What a log entry asks of every replica.

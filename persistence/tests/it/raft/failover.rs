@@ -183,7 +183,7 @@ async fn a_leader_without_a_quorum_steps_down_in_place_and_leads_again() {
         .await
         .unwrap_err();
     let detail = cluster
-        .health(&leader, |ready, detail| !ready && detail.contains("needed"))
+        .health(&leader, |ready, detail| !ready && detail.contains("1 of 3"))
         .await;
     assert!(
         detail.contains("no leader: 1 of 3 masters answer, 2 are needed"),
