@@ -1,1 +1,125 @@
-fn main() {}
+//! `interrex`: the one binary of the cluster, and its command line.
+//!
+//! `main` only chooses: the supervisor of a process (before any thread exists), or a command of
+//! [`args::Command`] on the right kind of runtime. Nothing here decides anything about the cluster.
+
+mod agent;
+mod args;
+mod bench;
+mod cluster;
+mod completions;
+mod config;
+mod connect;
+mod dev;
+mod exit;
+mod jobs;
+mod local_cluster;
+mod logging;
+mod master;
+mod metrics;
+mod output;
+mod parent;
+mod run;
+mod shutdown;
+mod submit;
+mod units;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{CommandFactory, FromArgMatches};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    args::{Cli, Command},
+    config::File,
+    exit::{Done, Exit, Failure},
+};
+
+/// The hidden command that an agent starts beside each process.
+const SUPERVISOR: &str = "process-supervisor";
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|a| a == SUPERVISOR) {
+        return interrex_agent::supervisor::run(args.into_iter().skip(2));
+    }
+    match run(&args) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                output::say(&format!("error: {}", failure.message));
+            }
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(args: &[OsString]) -> Done {
+    let path = config::path_in(args, std::env::var_os("INTERREX_CONFIG"));
+    let file = path.as_deref().map(File::read).transpose();
+    let file = file.map_err(|e| Failure::usage(e.to_string()))?;
+    let cli = parse(args, file.as_ref())?;
+    if let Some(parent) = cli.exit_with_parent {
+        parent::tie_to(parent)?;
+    }
+    logging::install(&cli.log, cli.command.default_log_filter())?;
+    dispatch(cli.command, file.as_ref())
+}
+
+fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
+    let mut command = Cli::command();
+    if let Some(file) = file {
+        command = file
+            .apply(command)
+            .map_err(|e| Failure::usage(e.to_string()))?;
+    }
+    let parsed = command
+        .try_get_matches_from(args)
+        .and_then(|m| Cli::from_arg_matches(&m));
+    parsed.map_err(|error| {
+        // Help and version come as "errors" with the code 0.
+        let exit = if error.use_stderr() {
+            Exit::Usage
+        } else {
+            Exit::Ok
+        };
+        drop(error.print());
+        if let (Exit::Usage, Some(file)) = (exit, file) {
+            output::say(&format!(
+                "note: option values also come from {}",
+                file.path.display()
+            ));
+        }
+        Failure::new(exit, "")
+    })
+}
+
+fn dispatch(command: Command, file: Option<&File>) -> Done {
+    match command {
+        Command::Completions(args) => completions::run(&args),
+        Command::Config(command) => config::command::run(&command, file),
+        // Children die with the thread that started them: this runtime has only the main thread.
+        Command::Dev(args) => single()?.block_on(dev::run(args, file.map(|f| f.path.clone()))),
+        Command::Master(args) => many()?.block_on(master::run(*args)),
+        Command::Agent(args) => many()?.block_on(agent::run(*args)),
+        Command::Bench(args) => many()?.block_on(bench::run(args)),
+        Command::Submit(args) => single()?.block_on(submit::run(*args)),
+        Command::Run(args) => single()?.block_on(run::run(*args)),
+        Command::Status(args) => single()?.block_on(jobs::status::run(args)),
+        Command::Wait(args) => single()?.block_on(jobs::wait::run(args)),
+        Command::Kill(args) => single()?.block_on(jobs::kill::run(args)),
+        Command::Logs(args) => single()?.block_on(jobs::logs::run(args)),
+        Command::List(args) => single()?.block_on(jobs::list::run(args)),
+        Command::Cluster(args) => single()?.block_on(cluster::run(args)),
+    }
+}
+
+fn single() -> Result<Runtime, Failure> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|e| Failure::io("starting the runtime", &e))
+}
+
+fn many() -> Result<Runtime, Failure> {
+    let built = Builder::new_multi_thread().enable_all().build();
+    built.map_err(|e| Failure::io("starting the runtime", &e))
+}

@@ -1,0 +1,56 @@
+//! `interrex bench`: measurements on this machine, as a table for people or one JSON object a line.
+//!
+//! Figures are printed, never asserted: a busy machine is no fault of the code. Each bench starts a cluster
+//! of its own (real processes, a directory that is removed afterwards) unless it is told where one is.
+
+mod etcd;
+mod failover;
+mod own;
+mod recover;
+mod report;
+mod submit;
+
+use clap::Subcommand;
+
+use crate::{exit::Done, output::OutputArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  interrex bench failover --rounds 20
+  interrex bench failover --rounds 20 --mode transfer
+  interrex bench submit --clients 1,16,64,256 --seconds 10
+  interrex bench submit --rest --queued 50000
+  interrex bench recover --drivers 100000
+
+With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
+
+/// Options of `interrex bench`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// From the end of the leader to the next acknowledged submission
+    Failover(failover::FailoverArgs),
+    /// Acknowledged, durable submissions a second
+    Submit(submit::SubmitArgs),
+    /// From the start of a master with many stored drivers until it leads
+    Recover(recover::RecoverArgs),
+}
+
+/// Runs `interrex bench`.
+pub(crate) async fn run(args: BenchArgs) -> Done {
+    let format = args.output.output;
+    match args.command {
+        BenchCommand::Failover(args) => failover::run(args, format).await,
+        BenchCommand::Submit(args) => submit::run(args, format).await,
+        BenchCommand::Recover(args) => recover::run(args, format).await,
+    }
+}

@@ -1,0 +1,103 @@
+//! A bench's own cluster: on free ports, in a directory that is removed at the end.
+
+use std::path::{Path, PathBuf};
+
+use interrex_client::control::ControlClient;
+use interrex_proto::v1::{CommandLine, DriverSpec};
+
+use crate::{
+    connect::Connect,
+    exit::Failure,
+    local_cluster::{
+        LocalCluster,
+        layout::{Layout, Size},
+        ports::{Block, Ports},
+    },
+    master::EngineKind,
+};
+
+/// A cluster that belongs to one bench.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// The processes.
+    pub(super) cluster: LocalCluster,
+    _block: Block,
+    _dir: Scratch,
+}
+
+/// A directory that is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Scratch(PathBuf);
+
+// === impl Own ===
+
+impl Own {
+    /// Starts `masters` masters on Raft and no agents: submissions stay queued, which is what is measured.
+    pub(super) async fn start(masters: u16) -> Result<Self, Failure> {
+        let dir = Scratch::new()?;
+        let block = Block::find()?;
+        let size = Size {
+            masters,
+            agents: 0,
+            engine: EngineKind::Raft,
+            cores: 1,
+            memory: "1GiB".to_owned(),
+        };
+        let layout = Layout::new(
+            dir.path().join("cluster"),
+            size,
+            Ports::from_base(block.base())?,
+        )?;
+        let cluster = LocalCluster::start(layout).await?;
+        Ok(Self {
+            cluster,
+            _block: block,
+            _dir: dir,
+        })
+    }
+
+    /// A client of it.
+    pub(super) fn client(&self) -> Result<ControlClient, Failure> {
+        Connect::to(&self.cluster.layout().masters_list()).client()
+    }
+}
+
+// === impl Scratch ===
+
+impl Scratch {
+    /// A new, empty directory of this process.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let name = format!("interrex-bench-{}", uuid::Uuid::now_v7());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).map_err(|e| Failure::io(&path.display().to_string(), &e))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the system's temporary directory, which is made for that.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A driver that no agent will run: it waits in the queue.
+pub(super) fn queued_driver() -> DriverSpec {
+    DriverSpec {
+        name: "bench".to_owned(),
+        user: "bench".to_owned(),
+        command: Some(CommandLine {
+            program: "true".to_owned(),
+            args: vec!["--input".to_owned(), "x".repeat(64)],
+            env: std::iter::once(("BENCH".to_owned(), "x".repeat(64))).collect(),
+        }),
+        cores: 1,
+        memory_mib: 512,
+        ..DriverSpec::default()
+    }
+}

@@ -1,0 +1,60 @@
+//! How client commands reach the cluster.
+
+use std::time::Duration;
+
+use interrex_client::{
+    control::{ClientOptions, ControlClient},
+    masters,
+};
+
+use crate::exit::Failure;
+
+/// The masters that `interrex dev` starts.
+const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
+
+/// The connection options, shared by every client command.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Connect {
+    /// The masters: A,B,C or spark://A,B,C; the default is what `interrex dev` starts
+    #[arg(long, env = "INTERREX_MASTERS", value_name = "A,B,C", default_value = DEV_MASTERS)]
+    pub(crate) masters: String,
+    /// How long one request may look for a leader and be repeated
+    #[arg(
+        long,
+        env = "INTERREX_DEADLINE",
+        value_name = "TIME",
+        default_value = "30s"
+    )]
+    #[arg(value_parser = humantime::parse_duration)]
+    pub(crate) deadline: Duration,
+}
+
+// === impl Connect ===
+
+impl Connect {
+    /// Options for `masters`, with the default deadline.
+    pub(crate) fn to(masters: &str) -> Self {
+        Self {
+            masters: masters.to_owned(),
+            deadline: Duration::from_secs(30),
+        }
+    }
+
+    /// The masters, one by one.
+    ///
+    /// # Errors
+    /// A list that cannot be read is a usage failure.
+    pub(crate) fn list(&self) -> Result<Vec<String>, Failure> {
+        masters::parse([&self.masters]).map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    /// A client of the cluster; nothing is dialled yet.
+    ///
+    /// # Errors
+    /// See [`Self::list`].
+    pub(crate) fn client(&self) -> Result<ControlClient, Failure> {
+        let mut options = ClientOptions::new(self.list()?);
+        options.total_deadline = self.deadline;
+        ControlClient::new(options).map_err(|e| Failure::usage(e.to_string()))
+    }
+}

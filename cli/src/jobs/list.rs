@@ -1,0 +1,142 @@
+//! `interrex list drivers|apps|workers`.
+
+use clap::ValueEnum;
+use interrex_proto::v1::{ListKind, ListRequest, ListResponse};
+
+use crate::{
+    connect::Connect,
+    exit::{Done, Exit, Failure},
+    jobs::exit_text,
+    output::{self, Format, OutputArgs},
+    units::timestamp,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  interrex list drivers
+  interrex list drivers --state RUNNING
+  interrex list workers -o json";
+
+/// What to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Drivers, newest last
+    Drivers,
+    /// Applications
+    Apps,
+    /// Workers
+    Workers,
+}
+
+/// Options of `interrex list`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[arg(value_enum)]
+    what: What,
+    /// Only those in this state
+    #[arg(long)]
+    state: Option<String>,
+    /// Accept an answer that was not confirmed by a quorum
+    #[arg(long)]
+    stale: bool,
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs `interrex list`: every page, as one table or one JSON document.
+pub(crate) async fn run(args: ListArgs) -> Done {
+    let client = args.connect.client()?;
+    let mut request = ListRequest {
+        kind: args.what.kind().into(),
+        state: args.state.unwrap_or_default().to_uppercase(),
+        stale_ok: args.stale,
+        ..ListRequest::default()
+    };
+    let mut all = ListResponse::default();
+    loop {
+        let page = client.list_page(request.clone()).await?;
+        all.drivers.extend(page.drivers);
+        all.applications.extend(page.applications);
+        all.workers.extend(page.workers);
+        if page.next_page_token.is_empty() || page.next_page_token == request.page_token {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    match args.output.output {
+        Format::Json => output::json(&all)?,
+        Format::Table => print(args.what, &all)?,
+    }
+    Ok(Exit::Ok)
+}
+
+// === impl What ===
+
+impl What {
+    fn kind(self) -> ListKind {
+        match self {
+            Self::Drivers => ListKind::Drivers,
+            Self::Apps => ListKind::Applications,
+            Self::Workers => ListKind::Workers,
+        }
+    }
+}
+
+fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
+    match what {
+        What::Drivers => {
+            let rows = all.drivers.iter().map(|d| {
+                let (exit, at) = (exit_text(d.exit.as_ref()), timestamp(d.submitted_at_ms));
+                vec![
+                    d.id.clone(),
+                    d.state.clone(),
+                    d.name.clone(),
+                    d.worker_id.clone(),
+                    exit,
+                    at,
+                ]
+            });
+            let header = ["ID", "STATE", "NAME", "WORKER", "EXIT", "SUBMITTED"];
+            output::table(&header, rows.collect())
+        }
+        What::Apps => {
+            let rows = all.applications.iter().map(|a| {
+                let running = a.executors.iter().filter(|e| e.state == "RUNNING").count();
+                let (running, at) = (running.to_string(), timestamp(a.registered_at_ms));
+                let done = a.executors_completed.to_string();
+                vec![
+                    a.id.clone(),
+                    a.state.clone(),
+                    a.name.clone(),
+                    running,
+                    done,
+                    at,
+                ]
+            });
+            let header = ["ID", "STATE", "NAME", "RUNNING", "COMPLETED", "REGISTERED"];
+            output::table(&header, rows.collect())
+        }
+        What::Workers => {
+            let rows = all.workers.iter().map(|w| {
+                let cores = format!("{}/{}", w.cores_used, w.cores);
+                let memory = format!("{}/{} MiB", w.memory_mib_used, w.memory_mib);
+                vec![
+                    w.id.clone(),
+                    w.state.clone(),
+                    w.host.clone(),
+                    cores,
+                    memory,
+                    w.web.clone(),
+                ]
+            });
+            output::table(
+                &["ID", "STATE", "HOST", "CORES", "MEMORY", "WEB"],
+                rows.collect(),
+            )
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `interrex status`.
+
+use interrex_proto::v1::{ApplicationStatus, DriverStatus, StatusResponse};
+
+use crate::{
+    connect::Connect,
+    exit::{Done, Exit, Failure},
+    jobs::exit_text,
+    output::{self, Format, OutputArgs},
+    units::timestamp,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  interrex status driver-0
+  interrex status -o json 0198f2c0-6f1e-7cc0-9d57-0f3c2f4f6a11    # by submission id
+
+Exit code 0 when it is known, whatever its state; 5 when it is not.";
+
+/// Options of `interrex status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatusArgs {
+    /// A driver id, a submission id or an application id
+    id: String,
+    /// Accept an answer that was not confirmed by a quorum
+    #[arg(long)]
+    stale: bool,
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs `interrex status`.
+pub(crate) async fn run(args: StatusArgs) -> Done {
+    let status = args.connect.client()?.status(&args.id, args.stale).await?;
+    print(&status, args.output.output)?;
+    Ok(Exit::Ok)
+}
+
+/// Prints a status in the chosen format.
+pub(crate) fn print(status: &StatusResponse, format: Format) -> Result<(), Failure> {
+    match (format, &status.driver, &status.application) {
+        (Format::Json, _, _) => output::json(status),
+        (Format::Table, Some(driver), _) => output::data(&driver_text(driver)),
+        (Format::Table, None, Some(app)) => output::data(&application_text(app)?),
+        (Format::Table, None, None) => Err(Failure::failed("the answer is empty")),
+    }
+}
+
+fn driver_text(driver: &DriverStatus) -> String {
+    fields(&[
+        ("id", driver.id.clone()),
+        ("submission", driver.submission_id.clone()),
+        ("name", driver.name.clone()),
+        ("state", driver.state.clone()),
+        ("attempt", driver.attempt.to_string()),
+        ("worker", driver.worker_id.clone()),
+        ("cores", driver.cores.to_string()),
+        ("memory", format!("{} MiB", driver.memory_mib)),
+        ("supervised", driver.supervise.to_string()),
+        ("exit", exit_text(driver.exit.as_ref())),
+        ("message", driver.message.clone()),
+        ("submitted", timestamp(driver.submitted_at_ms)),
+        ("started", timestamp(driver.started_at_ms)),
+        ("finished", timestamp(driver.finished_at_ms)),
+    ])
+}
+
+fn application_text(app: &ApplicationStatus) -> Result<String, Failure> {
+    let wanted = app
+        .executors_wanted
+        .map_or_else(|| "no limit".to_owned(), |n| n.to_string());
+    let mut text = fields(&[
+        ("id", app.id.clone()),
+        ("name", app.name.clone()),
+        ("state", app.state.clone()),
+        ("cores", app.cores_granted.to_string()),
+        ("executors wanted", wanted),
+        ("executors completed", app.executors_completed.to_string()),
+        ("message", app.message.clone()),
+        ("registered", timestamp(app.registered_at_ms)),
+        ("finished", timestamp(app.finished_at_ms)),
+    ]);
+    if !app.executors.is_empty() {
+        let rows = app.executors.iter().map(|e| {
+            let exit = exit_text(e.exit.as_ref());
+            vec![
+                e.executor_id.to_string(),
+                e.worker_id.clone(),
+                e.state.clone(),
+                exit,
+            ]
+        });
+        let header = ["EXECUTOR", "WORKER", "STATE", "EXIT"];
+        text.push_str(&format!(
+            "\n{}\n",
+            output::format_table(&header, rows.collect())
+        ));
+    }
+    Ok(text)
+}
+
+fn fields(fields: &[(&str, String)]) -> String {
+    let shown = fields
+        .iter()
+        .filter(|(_, value)| !value.is_empty() && value != "-");
+    shown
+        .map(|(name, value)| format!("{name:<20} {value}\n"))
+        .collect()
+}

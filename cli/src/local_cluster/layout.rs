@@ -1,0 +1,316 @@
+//! What a cluster on this machine consists of, before any process exists.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::ports::{AGENTS_MAX, MASTERS_MAX, Ports};
+use crate::{exit::Failure, master::EngineKind};
+
+/// The file in the data directory that remembers the layout between runs.
+const FILE: &str = "layout.json";
+
+/// How large a local cluster is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Masters, 1 to 7.
+    pub(crate) masters: u16,
+    /// Agents, 0 to 20.
+    pub(crate) agents: u16,
+    /// Where the masters keep their records.
+    pub(crate) engine: EngineKind,
+    /// Cores that each agent offers.
+    pub(crate) cores: u32,
+    /// Memory that each agent offers, as its `--memory`.
+    pub(crate) memory: String,
+}
+
+/// One master's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MasterPlace {
+    /// `m1`, `m2` ...
+    pub(crate) id: String,
+    /// gRPC, `host:port`.
+    pub(crate) rpc: String,
+    /// REST, `host:port`.
+    pub(crate) rest: String,
+    /// Health and metrics, `host:port`.
+    pub(crate) web: String,
+}
+
+/// One agent's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AgentPlace {
+    /// `w1`, `w2` ...
+    pub(crate) id: String,
+    /// Health, metrics and logs, `host:port`.
+    pub(crate) web: String,
+}
+
+/// Every process of a local cluster, with its addresses and directories.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Where everything is kept.
+    pub(crate) data_dir: PathBuf,
+    /// The masters, in order.
+    pub(crate) masters: Vec<MasterPlace>,
+    /// The agents, in order.
+    pub(crate) agents: Vec<AgentPlace>,
+    size: Size,
+    config: Option<PathBuf>,
+}
+
+/// What must not change while the data directory is kept: the masters' identities are bound to it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Remembered {
+    engine: String,
+    masters: Vec<MasterPlace>,
+}
+
+// === impl Layout ===
+
+impl Layout {
+    /// Lays out a cluster of `size` under `data_dir`.
+    ///
+    /// # Errors
+    /// A size that is out of bounds, or more than one master on an engine for one.
+    pub(crate) fn new(data_dir: PathBuf, size: Size, ports: Ports) -> Result<Self, Failure> {
+        if size.masters == 0 || size.masters > MASTERS_MAX {
+            return Err(Failure::usage(format!(
+                "--masters must be 1 to {MASTERS_MAX}"
+            )));
+        }
+        if size.agents > AGENTS_MAX {
+            return Err(Failure::usage(format!(
+                "--agents must be 0 to {AGENTS_MAX}"
+            )));
+        }
+        if size.masters > 1 && size.engine != EngineKind::Raft {
+            return Err(Failure::usage(format!(
+                "--engine {} is for one master; use --masters 1, or --engine raft",
+                size.engine.name()
+            )));
+        }
+        let masters = (0..size.masters)
+            .map(|i| MasterPlace {
+                id: format!("m{}", i + 1),
+                rpc: ports.rpc(i),
+                rest: ports.rest(i),
+                web: ports.web(i),
+            })
+            .collect();
+        let agents = (0..size.agents)
+            .map(|i| AgentPlace {
+                id: format!("w{}", i + 1),
+                web: ports.agent_web(i),
+            })
+            .collect();
+        Ok(Self {
+            data_dir,
+            masters,
+            agents,
+            size,
+            config: None,
+        })
+    }
+
+    /// Hands `config` on to every process.
+    pub(crate) fn with_config(mut self, config: Option<PathBuf>) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The masters as client commands take them.
+    pub(crate) fn masters_list(&self) -> String {
+        let list: Vec<&str> = self.masters.iter().map(|m| m.rpc.as_str()).collect();
+        list.join(",")
+    }
+
+    /// Every address that something of this cluster will listen on.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &str> {
+        let masters = self.masters.iter().flat_map(|m| [&m.rpc, &m.rest, &m.web]);
+        masters
+            .chain(self.agents.iter().map(|a| &a.web))
+            .map(String::as_str)
+    }
+
+    /// Where the output of process `id` goes.
+    pub(crate) fn log_file(&self, id: &str) -> PathBuf {
+        self.data_dir.join("logs").join(format!("{id}.log"))
+    }
+
+    /// The address whose `/readyz` says whether process `id` is ready.
+    pub(crate) fn web_of(&self, id: &str) -> Option<&str> {
+        let masters = self.masters.iter().map(|m| (&m.id, &m.web));
+        let all = masters.chain(self.agents.iter().map(|a| (&a.id, &a.web)));
+        all.filter(|(known, _)| *known == id)
+            .map(|(_, web)| web.as_str())
+            .next()
+    }
+
+    /// The arguments of process `id`; its data directory is its name.
+    pub(crate) fn command_line(&self, id: &str) -> Vec<OsString> {
+        let mut args: Vec<OsString> = Vec::new();
+        if let Some(config) = &self.config {
+            args.extend(["--config".into(), config.into()]);
+        }
+        args.extend([
+            "--exit-with-parent".into(),
+            std::process::id().to_string().into(),
+        ]);
+        let dir = self.data_dir.join(id);
+        if let Some(master) = self.masters.iter().find(|m| m.id == id) {
+            args.extend(self.master_line(master, &dir));
+        } else if let Some(agent) = self.agents.iter().find(|a| a.id == id) {
+            args.extend(self.agent_line(agent, &dir));
+        }
+        args
+    }
+
+    fn master_line(&self, master: &MasterPlace, dir: &Path) -> Vec<OsString> {
+        let peers: Vec<String> = self
+            .masters
+            .iter()
+            .map(|m| format!("{}={}", m.id, m.rpc))
+            .collect();
+        let mut args: Vec<OsString> = vec!["master".into(), "--data-dir".into(), dir.into()];
+        for (option, value) in [
+            ("--id", master.id.as_str()),
+            ("--peers", &peers.join(",")),
+            ("--rest", &master.rest),
+            ("--web", &master.web),
+            ("--engine", self.size.engine.name()),
+        ] {
+            args.extend([option.into(), value.into()]);
+        }
+        args
+    }
+
+    fn agent_line(&self, agent: &AgentPlace, dir: &Path) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec!["agent".into(), "--work-dir".into(), dir.into()];
+        for (option, value) in [
+            ("--id", agent.id.as_str()),
+            ("--masters", &self.masters_list()),
+            ("--cores", &self.size.cores.to_string()),
+            ("--memory", &self.size.memory),
+            ("--web", &agent.web),
+        ] {
+            args.extend([option.into(), value.into()]);
+        }
+        args
+    }
+
+    /// Compares with the layout that the data directory was made for, and remembers this one.
+    ///
+    /// # Errors
+    /// Another layout, or a directory that cannot be written.
+    pub(crate) fn remember(&self) -> Result<(), Failure> {
+        let mine = Remembered {
+            engine: self.size.engine.name().to_owned(),
+            masters: self.masters.clone(),
+        };
+        let path = self.data_dir.join(FILE);
+        let doing = format!("data directory {}", self.data_dir.display());
+        std::fs::create_dir_all(self.data_dir.join("logs")).map_err(|e| Failure::io(&doing, &e))?;
+        match std::fs::read(&path) {
+            Ok(bytes) => {
+                let kept: Remembered = serde_json::from_slice(&bytes)
+                    .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+                return kept.check_same(&mine, &self.data_dir);
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Failure::io(&doing, &e)),
+        }
+        super::manifest::write_atomically(&path, &mine).map_err(|e| Failure::io(&doing, &e))
+    }
+
+    /// The base port of the cluster that `data_dir` was made for, if there is one.
+    pub(crate) fn remembered_base(data_dir: &Path) -> Option<u16> {
+        let bytes = std::fs::read(data_dir.join(FILE)).ok()?;
+        let kept: Remembered = serde_json::from_slice(&bytes).ok()?;
+        kept.masters.first()?.rpc.rsplit_once(':')?.1.parse().ok()
+    }
+}
+
+// === impl Remembered ===
+
+impl Remembered {
+    fn check_same(&self, wanted: &Self, data_dir: &Path) -> Result<(), Failure> {
+        if self == wanted {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{} was made for {}, not for {}; use another --data-dir, or remove it to start anew",
+            data_dir.display(),
+            self.describe(),
+            wanted.describe()
+        )))
+    }
+
+    fn describe(&self) -> String {
+        let at: Vec<&str> = self.masters.iter().map(|m| m.rpc.as_str()).collect();
+        format!(
+            "{} masters ({}) on {}",
+            at.len(),
+            at.join(", "),
+            self.engine
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(masters: u16, engine: EngineKind) -> Size {
+        Size {
+            masters,
+            agents: 2,
+            engine,
+            cores: 4,
+            memory: "4GiB".into(),
+        }
+    }
+
+    #[test]
+    fn every_process_has_its_own_addresses() {
+        let layout = Layout::new("d".into(), size(3, EngineKind::Raft), Ports::DEFAULT).unwrap();
+        let mut all: Vec<&str> = layout.addresses().collect();
+        assert_eq!(all.len(), 11);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 11);
+        assert_eq!(layout.web_of("w2"), Some("127.0.0.1:8092"));
+        assert_eq!(layout.web_of("x"), None);
+    }
+
+    #[test]
+    fn an_engine_for_one_master_refuses_three() {
+        let said = Layout::new("d".into(), size(3, EngineKind::Sled), Ports::DEFAULT);
+        assert!(said.unwrap_err().message.contains("--masters 1"));
+    }
+
+    #[test]
+    fn a_data_directory_is_kept_for_the_same_layout_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |masters| {
+            Layout::new(
+                dir.path().into(),
+                size(masters, EngineKind::Raft),
+                Ports::DEFAULT,
+            )
+            .unwrap()
+        };
+        with(3).remember().unwrap();
+        with(3).remember().unwrap();
+        let said = with(1).remember().unwrap_err().message;
+        assert!(
+            said.contains("3 masters") && said.contains("--data-dir"),
+            "{said}"
+        );
+        assert_eq!(Layout::remembered_base(dir.path()), Some(7077));
+    }
+}

@@ -1,0 +1,236 @@
+//! `interrex master`: options, start, orderly end.
+
+mod tuning;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use interrex_control_plane::{
+    app::{Listeners, Master, MasterOptions},
+    options::MasterConfig,
+};
+pub(crate) use interrex_persistence::options::EngineKind;
+use interrex_persistence::{
+    backend::Backend,
+    election::MasterInfo,
+    error::OpenError,
+    memory,
+    raft::{self, RaftOptions},
+    sled::{self, SledOptions},
+};
+
+use self::tuning::Tuning;
+use crate::{
+    agent::{needs_insecure, resolve},
+    exit::{Done, Exit, Failure, chain},
+    metrics,
+    shutdown::Shutdown,
+    units::{Listen, is_loopback, parse_address, parse_listen},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  interrex master --id m1 --data-dir /var/lib/interrex/m1
+  interrex master --id m1 --data-dir D --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079
+  interrex master --id m1 --data-dir D --peers m1=a:7077,m2=b:7077,m3=c:7077 --bind 0.0.0.0:7077 --insecure
+
+The same --peers on every master. SIGTERM hands leadership over and stops; a second signal stops at once.";
+
+/// Options of `interrex master`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MasterArgs {
+    /// This master's id, such as m1
+    #[arg(long, env = "INTERREX_MASTER_ID")]
+    id: String,
+    /// Where records are kept; belongs to this master for ever. Not needed by the engine `memory`
+    #[arg(long, env = "INTERREX_MASTER_DATA_DIR", value_name = "D")]
+    data_dir: Option<PathBuf>,
+    /// Every master, this one included; this one alone if not given
+    #[arg(
+        long,
+        env = "INTERREX_MASTER_PEERS",
+        value_name = "ID=ADDR,...",
+        value_delimiter = ','
+    )]
+    #[arg(value_parser = parse_peer)]
+    peers: Vec<(String, String)>,
+    /// Where to listen for RPC; this master's address in --peers, or 127.0.0.1:7077, if not given
+    #[arg(long, env = "INTERREX_MASTER_BIND", value_name = "ADDR", value_parser = parse_address)]
+    bind: Option<String>,
+    /// The name under which others reach this master, without port; from --peers if not given
+    #[arg(long, env = "INTERREX_MASTER_ADVERTISE", value_name = "HOST")]
+    advertise: Option<String>,
+    /// Where Spark's submission REST API is served; `off` for nowhere
+    #[arg(long, env = "INTERREX_MASTER_REST", value_name = "ADDR|off")]
+    #[arg(default_value = "127.0.0.1:6066", value_parser = parse_listen)]
+    rest: Listen,
+    /// Where health and metrics are served
+    #[arg(long, env = "INTERREX_MASTER_WEB", value_name = "ADDR")]
+    #[arg(default_value = "127.0.0.1:8080", value_parser = parse_address)]
+    web: String,
+    /// How records are kept: `raft` replicates them; `sled` and `memory` are for one master
+    #[arg(long, env = "INTERREX_MASTER_ENGINE", default_value = "raft")]
+    #[arg(value_parser = engine_parser())]
+    engine: EngineKind,
+    /// Serve on addresses that others can reach, without encryption or passwords
+    #[arg(long, env = "INTERREX_MASTER_INSECURE")]
+    insecure: bool,
+    #[command(flatten)]
+    tuning: Tuning,
+}
+
+/// The engines that can be chosen, for the command line.
+pub(crate) fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
+    PossibleValuesParser::new(EngineKind::ALL.map(EngineKind::name))
+        .try_map(|name| name.parse::<EngineKind>())
+}
+
+fn parse_peer(text: &str) -> Result<(String, String), String> {
+    let form = "write ID=HOST:PORT such as m1=127.0.0.1:7077";
+    match text.split_once('=') {
+        Some((id, address)) if !id.is_empty() => Ok((id.to_owned(), parse_address(address)?)),
+        _ => Err(form.to_owned()),
+    }
+}
+
+// === impl MasterArgs ===
+
+impl MasterArgs {
+    /// The configuration that these options stand for.
+    ///
+    /// # Errors
+    /// Everything that can be found wrong without touching the machine, as a usage failure.
+    fn config(&self) -> Result<MasterConfig, Failure> {
+        let peers = self.peers()?;
+        let own = peers.get(&self.id);
+        let mut config = MasterConfig {
+            id: self.id.clone(),
+            data_dir: self.data_dir.clone().unwrap_or_default(),
+            engine: self.engine,
+            insecure: self.insecure,
+            ..MasterConfig::default()
+        };
+        let default_rpc = config.server.rpc.to_string();
+        let rpc = self.bind.as_ref().or(own).unwrap_or(&default_rpc);
+        self.check_reachable("--bind", rpc)?;
+        self.check_reachable("--web", &self.web)?;
+        config.server.rpc = resolve("--bind", rpc)?;
+        config.server.web = resolve("--web", &self.web)?;
+        match &self.rest {
+            Listen::Off => config.server.rest_enabled = false,
+            Listen::On(address) => {
+                self.check_reachable("--rest", address)?;
+                config.server.rest = resolve("--rest", address)?;
+            }
+        }
+        // Others dial what --peers says: that name is advertised wherever it differs from what is bound.
+        let by_peers = own.filter(|o| **o != config.server.rpc.to_string());
+        config.server.advertise_host = self
+            .advertise
+            .clone()
+            .or_else(|| by_peers.and_then(|o| host_of(o)));
+        config.peers = peers;
+        self.tuning.apply(&mut config);
+        config
+            .validate()
+            .map_err(|e| Failure::usage(format!("master options:\n{e}")))?;
+        Ok(config)
+    }
+
+    fn peers(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut peers = BTreeMap::new();
+        for (id, address) in &self.peers {
+            if let Some(other) = peers.insert(id.clone(), address.clone()) {
+                return Err(Failure::usage(format!(
+                    "--peers names `{id}` twice: {other} and {address}"
+                )));
+            }
+        }
+        if !peers.is_empty() && !peers.contains_key(&self.id) {
+            let known: Vec<&str> = peers.keys().map(String::as_str).collect();
+            return Err(Failure::usage(format!(
+                "--peers must contain this master, `{}`; it names {}",
+                self.id,
+                known.join(", ")
+            )));
+        }
+        Ok(peers)
+    }
+
+    fn check_reachable(&self, option: &str, address: &str) -> Result<(), Failure> {
+        if self.insecure || is_loopback(address) {
+            return Ok(());
+        }
+        resolve(option, address)?;
+        Err(needs_insecure(option, address))
+    }
+}
+
+fn host_of(address: &str) -> Option<String> {
+    let (host, _) = address.rsplit_once(':')?;
+    Some(
+        host.trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned(),
+    )
+}
+
+/// Opens the engine that `config` names, for the master that is reached at `me`.
+async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenError> {
+    match config.engine {
+        EngineKind::Memory => Ok(memory::open(me)),
+        EngineKind::Sled => {
+            sled::open(SledOptions {
+                data_dir: config.data_dir.clone(),
+                me,
+            })
+            .await
+        }
+        EngineKind::Raft => {
+            let mut peers = config.peers.clone();
+            peers
+                .entry(config.id.clone())
+                .or_insert_with(|| me.rpc.clone());
+            let mut options = RaftOptions::new(me, peers, &config.data_dir);
+            options.timing = config.raft.timing();
+            raft::open(options).await
+        }
+    }
+}
+
+fn refused(error: &OpenError) -> Failure {
+    let exit = match error {
+        OpenError::Option { .. } => Exit::Usage,
+        OpenError::InUse { .. }
+        | OpenError::Foreign { .. }
+        | OpenError::Io { .. }
+        | OpenError::Corrupt { .. } => Exit::Failed,
+    };
+    Failure::new(exit, chain(error))
+}
+
+/// Runs `interrex master` until it is asked to stop.
+pub(crate) async fn run(args: MasterArgs) -> Done {
+    let config = args.config()?;
+    let mut shutdown = Shutdown::listen()?;
+    let prometheus = metrics::install()?;
+    // The sockets first: a busy port must not cost a look at the data, and port 0 is known by its number.
+    let listeners = Listeners::bind(&config.server).map_err(|e| Failure::failed(chain(&e)))?;
+    let mut options = MasterOptions::from_config(&config, &listeners);
+    options.prometheus = Some(prometheus);
+    let backend = open(&config, options.me.clone())
+        .await
+        .map_err(|e| refused(&e))?;
+    let running = Master::start(options, listeners, backend);
+    let running = running.map_err(|e| Failure::failed(chain(&e)))?;
+    let signal = shutdown.asked().await;
+    tracing::info!(signal, "stopping: handing leadership over");
+    tokio::select! {
+        () = running.shutdown() => Ok(Exit::Ok),
+        signal = shutdown.asked() => {
+            tracing::warn!(signal, "stopping at once");
+            Ok(Exit::Failed)
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Whole clusters of real processes.
+
+mod bad_requests;
+mod dev;
+mod failover;
+mod jobs;
+mod masters;
+mod wordcount;

@@ -1,0 +1,11 @@
+//! Black-box tests of the real binary.
+//!
+//! `cluster` runs whole clusters through `interrex dev`, each on ports and in a directory of its own. The other
+//! modules need at most single processes.
+
+mod architecture;
+mod bad_input;
+mod cluster;
+mod config;
+mod support;
+mod tidy;

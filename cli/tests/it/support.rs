@@ -1,0 +1,344 @@
+//! Helpers: run the binary, run a cluster, wait for a condition with a deadline.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    time::{Duration, Instant},
+};
+
+use nix::{sys::signal::Signal, unistd::Pid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything in a test may take.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// How often a condition is looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// The line that says that `interrex dev` is ready.
+const READY: &str = "Ctrl-C stops everything.";
+
+/// Whole clusters run one at a time, also under a test runner with threads.
+static ONE_CLUSTER: Mutex<()> = Mutex::new(());
+
+/// A running `interrex dev`; dropping it kills it, and with it every process of its cluster.
+pub(crate) struct Cluster {
+    dev: Child,
+    dir: TempDir,
+    /// What dev printed until it was ready.
+    pub(crate) greeting: String,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// The binary under test.
+pub(crate) fn interrex() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_interrex"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("INTERREX_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Waits until `condition` gives something.
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "after {DEADLINE:?} still not: {what}"
+        );
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits for the end of `child`; kills it at the deadline.
+pub(crate) fn finish(mut child: Child, what: &str) -> Output {
+    let deadline = Instant::now() + DEADLINE;
+    while child.try_wait().expect("a child of ours").is_none() {
+        if Instant::now() >= deadline {
+            child.kill().expect("a child of ours");
+            let output = child.wait_with_output().expect("output");
+            panic!("{what} does not end:\n{}", text(&output));
+        }
+        std::thread::sleep(POLL);
+    }
+    child.wait_with_output().expect("output")
+}
+
+/// Starts `command` with its output kept for [`finish`]. For little output only: nobody reads on the way.
+pub(crate) fn start(command: &mut Command) -> Child {
+    let piped = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    piped.spawn().expect("the binary starts")
+}
+
+/// Runs `command` to its end.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let what = format!("{command:?}");
+    finish(start(command), &what)
+}
+
+/// Both outputs, for messages.
+pub(crate) fn text(output: &Output) -> String {
+    format!(
+        "{}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Checks the exit code.
+pub(crate) fn expect_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(output));
+}
+
+/// Checks the exit code, and that stderr has every one of `words`.
+pub(crate) fn expect_refusal(output: &Output, code: i32, words: &[&str]) {
+    expect_code(output, code);
+    let said = String::from_utf8_lossy(&output.stderr);
+    for word in words {
+        assert!(
+            said.contains(word),
+            "`{word}` is not said: {}",
+            text(output)
+        );
+    }
+    assert!(!said.contains("panicked"), "{}", text(output));
+}
+
+/// Sends a signal to the process `pid`.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    nix::sys::signal::kill(pid, signal).expect("the process exists");
+}
+
+/// Processes that have `dir` as, or above, their working directory, or name it in their command line.
+pub(crate) fn processes_of(dir: &Path) -> Vec<String> {
+    let name = dir.to_str().expect("UTF-8");
+    let entries = std::fs::read_dir("/proc")
+        .expect("a proc file system")
+        .flatten();
+    let numbered = entries.filter(|e| e.file_name().to_string_lossy().parse::<u32>().is_ok());
+    let mut found = Vec::new();
+    for process in numbered.map(|e| e.path()) {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let inside = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+        // A process that is dead but not yet waited for has no command line.
+        if !line.is_empty() && (line.contains(name) || inside) {
+            found.push(format!("{}: {line}", process.display()));
+        }
+    }
+    found
+}
+
+/// The wordcount example, built if it is not there.
+pub(crate) fn wordcount() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_interrex")).with_file_name("wordcount");
+    if !beside.exists() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "-q", "-p", "wordcount"])
+            .status();
+        assert!(
+            built.expect("cargo runs").success(),
+            "wordcount does not build"
+        );
+    }
+    beside
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Three masters and two agents, and whatever else `options` of `interrex dev` say.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let alone = ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dev, greeting) = Self::spawn(dir.path(), options);
+        Self {
+            dev,
+            dir,
+            greeting,
+            _alone: alone,
+        }
+    }
+
+    fn spawn(dir: &Path, options: &[&str]) -> (Child, String) {
+        let log = std::fs::File::create(dir.join("dev.stderr")).expect("a log file");
+        let mut dev = interrex()
+            .args(["dev", "--base-port", "0", "--data-dir"])
+            .arg(dir.join("data"))
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("dev starts");
+        let stdout = dev.stdout.take().expect("a pipe");
+        let (lines_tx, lines) = mpsc::sync_channel(1024);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                drop(lines_tx.send(line));
+            }
+        });
+        let mut greeting = String::new();
+        while !greeting.contains(READY) {
+            match lines.recv_timeout(DEADLINE) {
+                Ok(line) => greeting.push_str(&format!("{line}\n")),
+                Err(_) => {
+                    let said = std::fs::read_to_string(dir.join("dev.stderr")).unwrap_or_default();
+                    drop(dev.kill());
+                    panic!("dev is not ready:\n{greeting}\n{said}");
+                }
+            }
+        }
+        (dev, greeting)
+    }
+
+    /// Starts dev again on the same data directory.
+    pub(crate) fn start_again(&mut self, options: &[&str]) {
+        let (dev, greeting) = Self::spawn(self.dir.path(), options);
+        self.dev = dev;
+        self.greeting = greeting;
+    }
+
+    /// The process id of dev.
+    pub(crate) fn dev_pid(&self) -> u32 {
+        self.dev.id()
+    }
+
+    /// Waits for the end of dev.
+    pub(crate) fn wait_dev(&mut self) -> std::process::ExitStatus {
+        wait_for("dev ends", || self.dev.try_wait().expect("a child of ours"))
+    }
+
+    /// The directory of this cluster.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What dev said on stderr.
+    pub(crate) fn dev_said(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("dev.stderr")).unwrap_or_default()
+    }
+
+    /// What `cluster.json` says.
+    pub(crate) fn manifest(&self) -> Value {
+        let path = self.dir.path().join("data/cluster.json");
+        serde_json::from_slice(&std::fs::read(path).expect("cluster.json")).expect("JSON")
+    }
+
+    fn entries(&self, kind: &str) -> Vec<Value> {
+        self.manifest()[kind].as_array().expect("a list").clone()
+    }
+
+    /// Addresses of the masters: `rpc`, `rest` or `web`.
+    pub(crate) fn addresses(&self, which: &str) -> Vec<String> {
+        let masters = self.entries("masters");
+        masters
+            .iter()
+            .map(|m| m[which].as_str().expect("an address").to_owned())
+            .collect()
+    }
+
+    /// The process id of a master or an agent, while it runs.
+    pub(crate) fn pid(&self, id: &str) -> Option<u32> {
+        let all = self
+            .entries("masters")
+            .into_iter()
+            .chain(self.entries("agents"));
+        let pid = all
+            .filter(|e| e["id"] == id)
+            .map(|e| e["pid"].as_u64())
+            .next()
+            .expect("known");
+        pid.map(|p| u32::try_from(p).expect("a process id"))
+    }
+
+    /// A client command with every master.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_at(&self.addresses("rpc").join(","), args)
+    }
+
+    /// A client command that knows only `masters`.
+    pub(crate) fn command_at(&self, masters: &str, args: &[&str]) -> Command {
+        let mut command = interrex();
+        command.env("INTERREX_MASTERS", masters).args(args);
+        command
+    }
+
+    /// Runs a client command.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        run(&mut self.command(args))
+    }
+
+    /// Runs a client command that must work, and returns its JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let output = run(self.command(args).args(["-o", "json"]));
+        expect_code(&output, 0);
+        serde_json::from_slice(&output.stdout).expect("JSON on stdout")
+    }
+
+    /// Submits a driver without waiting; returns its id.
+    pub(crate) fn submit(&self, args: &[&str]) -> String {
+        let mut all = vec!["submit", "-o", "json"];
+        all.extend(args);
+        let output = self.run(&all);
+        expect_code(&output, 0);
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON on stdout");
+        answer["driver"]["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Waits until the driver `id` is in `state`.
+    pub(crate) fn wait_driver(&self, id: &str, state: &str) -> Value {
+        wait_for(&format!("{id} is {state}"), || {
+            let status = self.json(&["status", id]);
+            (status["driver"]["state"] == state).then_some(status)
+        })
+    }
+
+    /// Who leads, and in which epoch.
+    pub(crate) fn leader(&self) -> (String, u64) {
+        wait_for("a leader", || {
+            let output = run(&mut self.command(&["cluster", "status", "-o", "json"]));
+            let seen: Value = serde_json::from_slice(&output.stdout).ok()?;
+            let leader = seen["leader"].as_str().filter(|l| !l.is_empty())?;
+            Some((leader.to_owned(), seen["epoch"].as_u64()?))
+        })
+    }
+
+    /// Sends a signal to a master or an agent.
+    pub(crate) fn signal(&self, id: &str, what: Signal) {
+        signal(self.pid(id).expect("it runs"), what);
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.dev.kill());
+        drop(self.dev.wait());
+        if std::thread::panicking() {
+            // What the processes said is all there is to find out why.
+            for name in ["m1", "m2", "m3", "w1", "w2"] {
+                let path = self.dir.path().join(format!("data/logs/{name}.log"));
+                if let Ok(log) = std::fs::read_to_string(&path) {
+                    let lines: Vec<&str> = log.lines().collect();
+                    let tail = lines
+                        .get(lines.len().saturating_sub(40)..)
+                        .unwrap_or_default();
+                    eprintln!("--- {name}\n{}", tail.join("\n"));
+                }
+            }
+            eprintln!("--- dev\n{}", self.dev_said());
+        }
+    }
+}
