@@ -14,6 +14,9 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 /// The subcommand under which the binary is its own process supervisor.
 pub const SUPERVISOR_SUBCOMMAND: &str = "process-supervisor";
+/// The running program itself, whatever has become of its file: an upgrade that replaces the file must not give an
+/// old agent new supervisors.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 /// The port of an agent's web server.
 pub const WEB_PORT: u16 = 8081;
 /// Longest grace between SIGTERM and SIGKILL.
@@ -61,7 +64,6 @@ pub struct InvalidOptions(pub Vec<String>);
 
 impl Default for AgentOptions {
     fn default() -> Self {
-        let this = std::env::current_exe().map_or_else(|_| "interrex".into(), OsString::from);
         Self {
             masters: Vec::new(),
             cores: 1,
@@ -73,7 +75,7 @@ impl Default for AgentOptions {
             capabilities: Vec::new(),
             web: SocketAddr::from((Ipv4Addr::LOCALHOST, WEB_PORT)),
             kill_grace: Duration::from_secs(10),
-            supervisor: vec![this, OsString::from(SUPERVISOR_SUBCOMMAND)],
+            supervisor: vec![THIS_PROGRAM.into(), SUPERVISOR_SUBCOMMAND.into()],
             session: SessionTimings::default(),
             prometheus: None,
         }

@@ -20,6 +20,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
+use crate::options::THIS_PROGRAM;
 use crate::process::{
     EndCause, Launch, ProcessEvent, WorkKey,
     local::{LocalOptions, blocking},
@@ -265,7 +266,12 @@ impl Supervisor {
                 "the supervisor's command is empty",
             )
         })?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        if program == THIS_PROGRAM {
+            // For people who look at `ps`.
+            command.arg0("interrex");
+        }
+        let mut child = command
             .args(args)
             .arg(&prepared.record_path)
             // Out of the terminal's group: Ctrl-C is for the agent, which then gives its orders.
