@@ -140,11 +140,26 @@ impl LeaderLoop {
                     self.on_commit(batch, result);
                 }
                 Event::Tick(due) => self.on_tick(due, &mut ticks),
-                Event::Inputs => inbox.drain(..).for_each(|input| self.on_input(input)),
+                Event::Inputs => {
+                    inbox.drain(..).for_each(|input| self.on_input(input));
+                    if commit.is_none() {
+                        self.gather(&mut mailbox).await;
+                    }
+                }
             }
         };
         self.refuse_rest(&mut mailbox).await;
         reason
+    }
+
+    /// Lets those who are about to ask do so before a batch leaves: after a commit its callers come back all
+    /// at once, and without this the first of them would have a batch of its own.
+    async fn gather(&mut self, mailbox: &mut mpsc::Receiver<Input>) {
+        tokio::task::yield_now().await;
+        for _ in 0..INPUTS_MAX {
+            let Ok(input) = mailbox.try_recv() else { break };
+            self.on_input(input);
+        }
     }
 
     fn on_input(&mut self, input: Input) {

@@ -4,12 +4,13 @@
 //! replies of that commit leave, so an acknowledged write is always visible. Every map is persistent, so a
 //! clone costs O(1) and applying costs O(change). A view never shows what is not durable.
 
+mod load;
+
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 use interrex_core::{
     ids::{AppId, DriverId, Epoch, ExecutorId, RequestId, WorkerId},
-    resources::{Cores, MemoryMib},
     state::{
         app::{Application, ApplicationState},
         driver::{Driver, DriverState},
@@ -21,6 +22,8 @@ use interrex_core::{
     transition::Mutation,
 };
 
+pub use self::load::WorkerLoad;
+use self::load::{Booking, driver_booking, executor_booking};
 use crate::runtime::heartbeats::Heartbeats;
 
 /// The committed state of the cluster at one moment.
@@ -39,19 +42,6 @@ pub struct ClusterView {
     loads: OrdMap<WorkerId, WorkerLoad>,
     counts: Counts,
     heartbeats: Arc<Heartbeats>,
-}
-
-/// What is booked on one worker.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkerLoad {
-    /// Cores held by its drivers and executors.
-    pub cores: Cores,
-    /// Memory held by them.
-    pub memory: MemoryMib,
-    /// Drivers placed on it that are not over.
-    pub drivers: OrdSet<DriverId>,
-    /// Executors on it that are not over.
-    pub executors: OrdSet<(AppId, ExecutorId)>,
 }
 
 /// How many there are of each, by state. States that nothing is in may be absent.
@@ -82,19 +72,6 @@ pub enum Found {
     Driver(Arc<Driver>),
     /// An application, by its own id or its request id.
     App(Arc<Application>),
-}
-
-/// What an entity holds on a worker.
-struct Booking<'a> {
-    worker: &'a WorkerId,
-    cores: Cores,
-    memory: MemoryMib,
-    item: Booked,
-}
-
-enum Booked {
-    Driver(DriverId),
-    Executor((AppId, ExecutorId)),
 }
 
 // === impl ClusterView ===
@@ -364,55 +341,6 @@ impl ClusterView {
             load.book(booking, joins);
         }
     }
-}
-
-// === impl WorkerLoad ===
-
-impl WorkerLoad {
-    /// Whether nothing is booked.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.drivers.is_empty() && self.executors.is_empty()
-    }
-
-    fn book(&mut self, booking: Booking<'_>, joins: bool) {
-        let (cores, memory) = (&mut self.cores.0, &mut self.memory.0);
-        if joins {
-            *cores = cores.saturating_add(booking.cores.0);
-            *memory = memory.saturating_add(booking.memory.0);
-        } else {
-            *cores = cores.saturating_sub(booking.cores.0);
-            *memory = memory.saturating_sub(booking.memory.0);
-        }
-        match (booking.item, joins) {
-            (Booked::Driver(id), true) => drop(self.drivers.insert(id)),
-            (Booked::Driver(id), false) => drop(self.drivers.remove(&id)),
-            (Booked::Executor(key), true) => drop(self.executors.insert(key)),
-            (Booked::Executor(key), false) => drop(self.executors.remove(&key)),
-        }
-    }
-}
-
-fn driver_booking(driver: &Driver) -> Option<Booking<'_>> {
-    let worker = driver
-        .worker
-        .as_ref()
-        .filter(|_| driver.state.is_placed())?;
-    Some(Booking {
-        worker,
-        cores: driver.spec.cores,
-        memory: driver.spec.memory,
-        item: Booked::Driver(driver.id.clone()),
-    })
-}
-
-fn executor_booking(executor: &Executor) -> Option<Booking<'_>> {
-    (!executor.state.is_final()).then(|| Booking {
-        worker: &executor.worker,
-        cores: executor.cores,
-        memory: executor.memory,
-        item: Booked::Executor((executor.app.clone(), executor.id)),
-    })
 }
 
 fn recount<S: Ord>(counts: &mut BTreeMap<S, u64>, old: Option<S>, new: Option<S>) {

@@ -1,7 +1,7 @@
 use super::*;
 use interrex_core::{
     ids::{Attempt, QueuePosition},
-    resources::Addresses,
+    resources::{Addresses, Cores, MemoryMib},
     spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
 };
 

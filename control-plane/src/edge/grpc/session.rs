@@ -5,6 +5,7 @@
 //! leader's loop, so that they come before the first order.
 
 mod inbound;
+mod registrations;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
     command::Command,
-    ids::{AppId, Epoch, ExecutorId, RequestId, WorkerId},
+    ids::{AppId, Epoch, ExecutorId, WorkerId},
     transition::Reply,
 };
 use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame::Body};
@@ -13,10 +13,10 @@ use tonic::Status;
 
 use crate::{
     edge::{
-        convert::{self, master_message},
-        grpc::reports,
+        convert::master_message,
+        grpc::{reports, session::registrations},
         status::executor_info,
-        validate::{self, FieldError},
+        validate,
     },
     metrics,
     runtime::{
@@ -113,7 +113,7 @@ impl Inbound {
             metrics::registration("worker", "refused");
             return self.refuse(&reason, true);
         }
-        let (command, worker, senseless) = match worker_command(register) {
+        let (command, worker, senseless) = match registrations::worker_command(register) {
             Ok(checked) => checked,
             Err(error) => {
                 metrics::registration("worker", "refused");
@@ -134,7 +134,7 @@ impl Inbound {
             metrics::registration("app", "refused");
             return self.refuse(&reason, true);
         }
-        let command = match app_command(register) {
+        let command = match registrations::app_command(register) {
             Ok(command) => command,
             Err(error) => {
                 metrics::registration("app", "refused");
@@ -375,48 +375,4 @@ fn result_name(error: &RequestError) -> &'static str {
         | RequestError::DeadlineExceeded { .. }
         | RequestError::Rejected(_) => "refused",
     }
-}
-
-/// The command, whom it is about, and reports that make no sense.
-fn worker_command(
-    register: v1::RegisterWorker,
-) -> Result<(Command, WorkerId, Vec<u64>), FieldError> {
-    let v1::RegisterWorker {
-        spec,
-        drivers,
-        executors,
-        unacknowledged,
-        cluster_id: _,
-    } = register;
-    let spec = spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
-    let (worker, spec) = convert::worker_spec(spec)?;
-    let (report, senseless) = reports::full_report(drivers, executors, unacknowledged)?;
-    let spec = Arc::new(spec);
-    Ok((
-        Command::RegisterWorker {
-            worker: worker.clone(),
-            spec,
-            report,
-        },
-        worker,
-        senseless,
-    ))
-}
-
-fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
-    validate::request_id("request_id", &register.request_id)?;
-    let app = Some(register.app_id).filter(|id| !id.is_empty());
-    if let Some(app) = &app {
-        validate::id("app_id", app)?;
-    }
-    let spec = register
-        .spec
-        .ok_or_else(|| FieldError::new("spec", "is missing"))?;
-    let spec = convert::application_spec(spec)?;
-    Ok(Command::RegisterApplication {
-        request: RequestId::from(register.request_id),
-        fingerprint: convert::application_fingerprint(&spec),
-        app: app.map(AppId::from),
-        spec: Arc::new(spec),
-    })
 }
