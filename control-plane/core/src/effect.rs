@@ -43,7 +43,8 @@ pub enum WorkerOrder {
         /// Its addresses of custom resources.
         resources: Addresses,
     },
-    /// End this attempt and every smaller one.
+    /// End this attempt and every smaller one. Repeated until it is answered: an agent that does not have the attempt
+    /// reports it as killed, and one that knows its result reports that again.
     KillDriver {
         /// Which driver.
         driver: DriverId,
@@ -67,7 +68,7 @@ pub enum WorkerOrder {
         /// Its addresses of custom resources.
         resources: Addresses,
     },
-    /// End this executor.
+    /// End this executor. Repeated until it is answered, as [`Self::KillDriver`].
     KillExecutor {
         /// Of which application.
         app: AppId,

@@ -37,7 +37,7 @@ pub enum Mutation {
     DeleteExecutor(AppId, ExecutorId),
     /// An accepted request.
     PutRequest(Arc<Request>),
-    /// A request is forgotten, together with what it created.
+    /// A request is forgotten, some time after what it created.
     DeleteRequest(RequestId),
 }
 

@@ -23,9 +23,9 @@ impl ClusterState {
         left: &mut usize,
     ) {
         let everything = everything || (self.pass.held_back && !self.drivers_at_limit());
-        let mut heads = self.heads(&self.index.waiting, fresh, grown, everything);
         self.pass.held_back &= self.drivers_at_limit();
-        while let Some((_, (demand, scope))) = heads.pop_first() {
+        let mut walk = self.walk(&self.index.waiting, fresh, grown, everything);
+        while let Some(head) = walk.next(&self.index.waiting) {
             if self.drivers_at_limit() {
                 self.pass.held_back = true;
                 return;
@@ -34,15 +34,13 @@ impl ClusterState {
                 self.pass.unfinished = true;
                 return;
             }
-            *left -= 1;
-            let Some((_, driver)) = self.index.waiting.head(&demand) else {
+            let Some((_, driver)) = self.index.waiting.head(&head.demand) else {
                 continue;
             };
-            if let Some(worker) = self.worker_for_driver(&demand, scope, grown) {
-                self.place_driver(&driver, worker, &demand);
-                if let Some((position, _)) = self.index.waiting.head(&demand) {
-                    heads.insert(position, (demand, scope));
-                }
+            if let Some(worker) = self.worker_for_driver(&head.demand, head.scope, grown) {
+                *left -= 1;
+                self.place_driver(&driver, worker, &head.demand);
+                walk.placed(self, &self.index.waiting, head);
             }
         }
     }

@@ -32,8 +32,8 @@ impl ClusterState {
         everything: bool,
         left: &mut usize,
     ) {
-        let mut heads = self.heads(&self.index.starving, fresh, grown, everything);
-        while let Some((_, (demand, scope))) = heads.pop_first() {
+        let mut walk = self.walk(&self.index.starving, fresh, grown, everything);
+        while let Some(head) = walk.next(&self.index.starving) {
             if self.index.free.is_empty() {
                 return;
             }
@@ -41,31 +41,40 @@ impl ClusterState {
                 self.pass.unfinished = true;
                 return;
             }
-            *left -= 1;
-            let Some((position, app)) = self.index.starving.head(&demand) else {
+            let Some((_, app)) = self.index.starving.head(&head.demand) else {
                 continue;
             };
-            self.serve(&app, &demand, scope, grown);
-            // Whoever is still hungry has found no room, and no one behind has.
-            if let Some((next, _)) = self.index.starving.head(&demand)
-                && next != position
-            {
-                heads.insert(next, (demand, scope));
+            if self.serve(&app, &head.demand, head.scope, grown) {
+                *left -= 1;
+                let satisfied = self.index.starving.head(&head.demand).map(|(next, _)| next)
+                    != Some(head.position);
+                // Whoever is still hungry has found no more room, and no one behind would.
+                if satisfied {
+                    walk.placed(self, &self.index.starving, head);
+                } else {
+                    walk.shrunk(self);
+                }
             }
         }
     }
 
-    /// Gives an application what it wants, as far as there is room.
-    fn serve(&mut self, id: &AppId, demand: &Demand, scope: Scope, grown: &BTreeSet<WorkerId>) {
+    /// Gives an application what it wants, as far as there is room; true if it got anything.
+    fn serve(
+        &mut self,
+        id: &AppId,
+        demand: &Demand,
+        scope: Scope,
+        grown: &BTreeSet<WorkerId>,
+    ) -> bool {
         let Some(app) = self.apps.get(id).cloned() else {
-            return;
+            return false;
         };
         let wish = self.wish_of(&app);
         let most = (wish.cores_left / u64::from(app.unit())).min(wish.executors_left);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let workers = self.usable(demand, scope, grown, most);
         if workers.is_empty() {
-            return;
+            return false;
         }
         let slots: Vec<_> = workers
             .iter()
@@ -76,10 +85,12 @@ impl ClusterState {
         for (worker, cores) in workers.into_iter().zip(planned) {
             self.launch(&mut next, &worker, cores, demand);
         }
-        if next.next_executor != app.next_executor {
+        let got = next.next_executor != app.next_executor;
+        if got {
             next.state = ApplicationState::Running;
             self.put_app(next);
         }
+        got
     }
 
     fn wish_of(&self, app: &Application) -> Wish {

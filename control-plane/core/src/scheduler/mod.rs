@@ -6,7 +6,8 @@
 //! * all that waits, on workers that have got room since.
 //!
 //! A queue is made of groups of equal demand. If the head of a group does not fit, nothing behind it does, so a pass
-//! costs the number of different demands that are small enough, and what it places. A full cluster costs nothing.
+//! walks over heads only, in queue order, until the room is used up: it costs what it places, and the heads that it
+//! passes over because they are too big. A full cluster costs nothing.
 //!
 //! Spark instead goes over all applications and all workers at each event (2.7 s at 2,000 workers and 500
 //! applications); the placements are the same.
@@ -39,8 +40,90 @@ pub(crate) enum Scope {
     Grown,
 }
 
-/// The heads of the groups to look at, in queue order.
-pub(crate) type Heads = BTreeMap<QueuePosition, (Demand, Scope)>;
+/// A walk over the heads of a queue.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    /// New heads, to be tried on all workers.
+    fresh: BTreeMap<QueuePosition, Demand>,
+    /// Workers that have got room since the last pass.
+    grown: &'a BTreeSet<WorkerId>,
+    /// The most cores and memory that any worker has that the others are to be tried on.
+    most: (u64, u64),
+    /// Everything is to be tried on all workers.
+    everything: bool,
+    /// Whether any but the fresh heads may fit.
+    others: bool,
+    after: Option<QueuePosition>,
+}
+
+/// One head of a queue.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) position: QueuePosition,
+    pub(crate) demand: Demand,
+    pub(crate) scope: Scope,
+}
+
+// === impl Walk ===
+
+impl Walk<'_> {
+    /// The next head that may fit.
+    pub(crate) fn next<I: Clone + PartialEq>(&mut self, queue: &Waiting<I>) -> Option<Head> {
+        let fresh = self.fresh.first_key_value().map(|(position, _)| *position);
+        let other = if self.others {
+            queue.next_head(self.after, self.most)
+        } else {
+            None
+        };
+        match (fresh, other) {
+            (fresh, Some((position, demand))) if fresh.is_none_or(|fresh| position < fresh) => {
+                self.after = Some(position);
+                let scope = if self.everything {
+                    Scope::All
+                } else {
+                    Scope::Grown
+                };
+                let demand = demand.clone();
+                Some(Head {
+                    position,
+                    demand,
+                    scope,
+                })
+            }
+            (Some(_) | None, Some(_) | None) => {
+                let (position, demand) = self.fresh.pop_first()?;
+                self.after = self.after.max(Some(position));
+                Some(Head {
+                    position,
+                    demand,
+                    scope: Scope::All,
+                })
+            }
+        }
+    }
+
+    /// Something was placed: the head behind comes up, and there is less room.
+    pub(crate) fn placed<I: Clone + PartialEq>(
+        &mut self,
+        state: &ClusterState,
+        queue: &Waiting<I>,
+        head: Head,
+    ) {
+        if head.scope == Scope::All
+            && !self.everything
+            && let Some((position, _)) = queue.head(&head.demand)
+        {
+            self.fresh.insert(position, head.demand);
+        }
+        self.shrunk(state);
+    }
+
+    /// There is less room.
+    pub(crate) fn shrunk(&mut self, state: &ClusterState) {
+        self.most = state.most_of(self.grown, self.everything);
+        self.others &= self.most.0 > 0;
+    }
+}
 
 // === impl ClusterState ===
 
@@ -63,45 +146,39 @@ impl ClusterState {
         self.place_executors(&apps, &grown, everything, &mut left);
     }
 
-    /// The most cores that one of these workers has left.
-    fn cores_max_of(&self, workers: &BTreeSet<WorkerId>) -> u64 {
-        workers
-            .iter()
-            .filter_map(|id| self.index.free.get(id))
-            .map(|free| free.cores)
-            .max()
-            .unwrap_or(0)
+    /// The most cores and the most memory that any of these workers has left, or any at all.
+    fn most_of(&self, workers: &BTreeSet<WorkerId>, everything: bool) -> (u64, u64) {
+        if everything {
+            return (self.index.free.cores_max(), self.index.free.memory_max());
+        }
+        let free = workers.iter().filter_map(|id| self.index.free.get(id));
+        free.fold((0, 0), |(cores, memory), free| {
+            (cores.max(free.cores), memory.max(free.memory))
+        })
     }
 
-    /// Which groups of a queue to look at.
-    fn heads<I: Clone + PartialEq>(
+    /// A walk over what may fit now.
+    fn walk<'a, I: Clone + PartialEq>(
         &self,
         queue: &Waiting<I>,
         fresh: &BTreeSet<Demand>,
-        grown: &BTreeSet<WorkerId>,
+        grown: &'a BTreeSet<WorkerId>,
         everything: bool,
-    ) -> Heads {
-        let mut heads = Heads::new();
-        let mut add = |demand: &Demand, scope| {
-            if let Some((position, _)) = queue.head(demand) {
-                heads.insert(position, (demand.clone(), scope));
-            }
-        };
-        if everything {
-            for demand in queue.demands_up_to(self.index.free.cores_max()) {
-                add(demand, Scope::All);
-            }
-            return heads;
+    ) -> Walk<'a> {
+        let head = |demand: &Demand| Some((queue.head(demand)?.0, demand.clone()));
+        let most = self.most_of(grown, everything);
+        Walk {
+            fresh: if everything {
+                BTreeMap::new()
+            } else {
+                fresh.iter().filter_map(head).collect()
+            },
+            grown,
+            most,
+            everything,
+            others: queue.any_within(most.0, most.1),
+            after: None,
         }
-        if !grown.is_empty() && !queue.is_empty() {
-            for demand in queue.demands_up_to(self.cores_max_of(grown)) {
-                add(demand, Scope::Grown);
-            }
-        }
-        for demand in fresh {
-            add(demand, Scope::All);
-        }
-        heads
     }
 
     /// Whether an alive worker with room can take this in addition.

@@ -10,8 +10,9 @@ use interrex_core::{
     transition::{Rejection, Reply},
 };
 
-use crate::support::{
-    Cluster, app, driver, exited, killed, notices, orders, register_app, secs, worker,
+use crate::{
+    specs::{app, driver, register_app, worker},
+    support::{Cluster, exited, killed, notices, orders, secs},
 };
 
 fn with_executors(limit: u32, completes: bool) -> (Cluster, AppId) {
@@ -130,11 +131,7 @@ fn a_killed_executor_is_replaced_once_it_is_gone_unless_the_total_is_lowered() {
     let gone = cluster.report_executor(&id, 0, killed());
     assert_eq!(
         orders(&gone),
-        ["w1: launch executor 2", "w1: acknowledge 1"]
-            .map(str::to_owned)
-            .into_iter()
-            .rev()
-            .collect::<Vec<_>>()
+        ["w1: acknowledge 1", "w1: launch executor 2"]
     );
     let total = Command::RequestExecutors {
         app: id.clone(),
@@ -152,10 +149,7 @@ fn a_killed_executor_is_replaced_once_it_is_gone_unless_the_total_is_lowered() {
 #[test]
 fn raising_the_total_adds_executors() {
     let (mut cluster, id) = with_executors(1, false);
-    let raise = Command::RequestExecutors {
-        app: id.clone(),
-        total: 3,
-    };
+    let raise = Command::RequestExecutors { app: id, total: 3 };
     let transition = cluster.apply(raise);
     assert_eq!(
         orders(&transition),

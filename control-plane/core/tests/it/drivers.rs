@@ -6,10 +6,9 @@ use interrex_core::{
     command::{Command, ProcessChange},
     config::ClusterConfig,
     effect::{Effect, WorkerOrder},
-    ids::{Attempt, DriverId, Fingerprint, QueuePosition, RequestId, WorkerId},
+    ids::{Attempt, DriverId, Fingerprint, QueuePosition, RequestId},
     resources::Addresses,
     state::{
-        cluster::Ignored,
         driver::{Driver, DriverState, Exit},
         meta::{Created, Meta, Request},
     },
@@ -17,9 +16,9 @@ use interrex_core::{
     transition::{Mutation, Rejection, Reply, Transition},
 };
 
-use crate::support::{
-    Cluster, START, app, driver, exited, killed, orders, register_app, secs, submit, supervised,
-    worker,
+use crate::{
+    specs::{app, driver, register_app, submit, supervised, worker},
+    support::{Cluster, START, exited, killed, orders, secs},
 };
 
 const D0: &str = "driver-20261129143200-0000";
@@ -155,7 +154,7 @@ fn an_unsupervised_driver_fails_with_its_exit_code_or_signal() {
         code: None,
         signal: Some(9),
     };
-    let id = cluster.submit("s2", crate::support::driver(1, 1));
+    let id = cluster.submit("s2", crate::specs::driver(1, 1));
     cluster.report_driver("w1", &id, 1, ProcessChange::Exited(signal));
     let driver = cluster.driver(&id);
     assert_eq!(
@@ -290,80 +289,6 @@ fn all_drivers_are_killed_together() {
     assert_eq!(transition.reply, Reply::Count(6));
     assert_eq!(orders(&transition).len(), 4);
     assert_eq!(cluster.driver(&ids[5]).state, DriverState::Killed);
-}
-
-#[test]
-fn an_unanswered_launch_is_repeated_with_the_same_attempt() {
-    let mut cluster = one_worker();
-    let id = cluster.submit("s1", driver(1, 512));
-    let launch = [format!("w1: launch {id}/1")];
-    assert_eq!(orders(&cluster.tick_after(secs(1))), launch);
-    assert_eq!(orders(&cluster.tick_after(secs(1))), launch);
-    assert!(cluster.last.mutations.is_empty());
-    cluster.report_driver("w1", &id, 1, ProcessChange::Running);
-    assert!(orders(&cluster.tick_after(secs(5))).is_empty());
-}
-
-#[test]
-fn a_late_report_of_an_old_attempt_is_acknowledged_counted_and_ignored() {
-    let mut cluster = one_worker();
-    cluster.register("w2", worker(4, 4096));
-    let id = cluster.submit("s1", supervised(1, 512));
-    cluster.report_driver("w1", &id, 1, ProcessChange::Running);
-    cluster.apply(Command::ExpireWorker {
-        worker: "w1".into(),
-    });
-    let before = cluster.driver(&id);
-    assert_eq!(
-        (before.attempt, before.worker.clone()),
-        (Attempt(2), Some(WorkerId::from("w2")))
-    );
-    let late = cluster.report_driver("w1", &id, 1, killed());
-    assert_eq!(orders(&late), ["w1: acknowledge 1"]);
-    assert_eq!(cluster.driver(&id), before);
-    let stale = Ignored {
-        stale: 1,
-        ..Ignored::default()
-    };
-    assert_eq!(cluster.state.ignored(), stale);
-    let late = cluster.report_driver("w1", &id, 1, ProcessChange::Running);
-    assert_eq!(
-        orders(&late),
-        [format!("w1: kill {id}/1"), "w1: acknowledge 1".to_owned()]
-    );
-}
-
-#[test]
-fn a_report_about_an_unknown_process_ends_it() {
-    let mut cluster = one_worker();
-    let unknown = DriverId::from("driver-x");
-    let transition = cluster.report_driver("w1", &unknown, 4, ProcessChange::Running);
-    assert_eq!(
-        orders(&transition),
-        ["w1: kill driver-x/4", "w1: acknowledge 1"]
-    );
-    let transition = cluster.report_driver("w1", &unknown, 4, exited(0));
-    assert_eq!(orders(&transition), ["w1: acknowledge 1"]);
-    assert_eq!(cluster.state.ignored().unknown, 2);
-}
-
-#[test]
-fn a_worker_that_ends_a_driver_unasked_loses_it() {
-    // Confirmed and not supervised: it may have done half its work.
-    let (mut cluster, id) = running(driver(1, 512));
-    cluster.report_driver("w1", &id, 1, killed());
-    assert_eq!(cluster.driver(&id).state, DriverState::Error);
-    // Never confirmed: it waits again, and goes on at once.
-    let id = cluster.submit("s2", driver(1, 512));
-    cluster.report_driver("w1", &id, 1, killed());
-    let driver = cluster.driver(&id);
-    assert_eq!(
-        (driver.state, driver.attempt),
-        (DriverState::Launching, Attempt(2))
-    );
-    // Again and again: with a wait.
-    cluster.report_driver("w1", &id, 2, killed());
-    assert!(cluster.driver(&id).not_before.is_some());
 }
 
 #[test]

@@ -1,11 +1,18 @@
 //! The core seen from outside: commands in, transitions out.
 
+#[cfg(test)]
 mod agents;
 mod applications;
 mod drivers;
 mod properties;
 mod recovery;
+mod reports;
 mod scale;
+#[cfg(test)]
+mod specs;
+#[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod support;
 mod vectors;
 mod workers;

@@ -11,8 +11,9 @@ use interrex_core::{
     time::Timestamp,
 };
 
-use crate::support::{
-    Cluster, app, driver, exited, killed, orders, secs, submit, supervised, worker,
+use crate::{
+    specs::{app, driver, submit, supervised, worker},
+    support::{Cluster, exited, killed, orders, secs},
 };
 
 fn attach(cluster: &mut Cluster, app: &AppId) {
@@ -20,7 +21,7 @@ fn attach(cluster: &mut Cluster, app: &AppId) {
         request: "a1".into(),
         fingerprint: interrex_core::ids::Fingerprint([1; 32]),
         app: Some(app.clone()),
-        spec: crate::support::app(1, None, None).into(),
+        spec: crate::specs::app(1, None, None).into(),
     });
 }
 

@@ -9,9 +9,8 @@ use interrex_core::{
     },
     config::ClusterConfig,
     effect::{AppNotice, Effect, WorkerOrder},
-    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
-    resources::{Addresses, Amounts, Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    ids::{AppId, Attempt, DriverId, ExecutorId, ReportSequence, RequestId, WorkerId},
+    spec::{ApplicationSpec, DriverSpec, WorkerSpec},
     state::{
         app::Application,
         cluster::{ClusterState, RecoveredEntities},
@@ -23,6 +22,8 @@ use interrex_core::{
     time::Timestamp,
     transition::{Mutation, Reply, Transition},
 };
+
+use crate::specs::{register_app, submit};
 
 /// 2026-11-29 14:32:00 UTC.
 pub(crate) const START: u64 = 1_795_962_720_000;
@@ -148,19 +149,19 @@ impl Cluster {
     }
 
     pub(crate) fn submit(&mut self, request: &str, spec: DriverSpec) -> DriverId {
-        let command = submit(request, spec);
-        match self.apply(command).reply {
-            Reply::DriverSubmitted { driver, .. } => driver.id.clone(),
-            other => panic!("{other:?}"),
-        }
+        let reply = self.apply(submit(request, spec)).reply;
+        let Reply::DriverSubmitted { driver, .. } = reply else {
+            panic!("{reply:?}")
+        };
+        driver.id.clone()
     }
 
     pub(crate) fn register_app(&mut self, request: &str, spec: ApplicationSpec) -> AppId {
-        let command = register_app(request, spec);
-        match self.apply(command).reply {
-            Reply::AppRegistered { app, .. } => app.id.clone(),
-            other => panic!("{other:?}"),
-        }
+        let reply = self.apply(register_app(request, spec)).reply;
+        let Reply::AppRegistered { app, .. } = reply else {
+            panic!("{reply:?}")
+        };
+        app.id.clone()
     }
 
     pub(crate) fn report_driver(
@@ -272,76 +273,6 @@ impl Cluster {
                 .collect(),
             unacknowledged: vec![],
         }
-    }
-}
-
-pub(crate) fn worker(cores: u32, memory: u64) -> WorkerSpec {
-    WorkerSpec {
-        host: "host".to_owned(),
-        web: "host:8081".to_owned(),
-        cores: Cores(cores),
-        memory: MemoryMib(memory),
-        resources: Addresses::new(),
-        capabilities: vec![],
-        incarnation: "1".to_owned(),
-    }
-}
-
-pub(crate) fn gpu_worker(cores: u32, memory: u64, gpus: &[&str]) -> WorkerSpec {
-    let gpus = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
-    WorkerSpec {
-        resources: Addresses::from([("gpu".to_owned(), gpus)]),
-        ..worker(cores, memory)
-    }
-}
-
-pub(crate) fn driver(cores: u32, memory: u64) -> DriverSpec {
-    DriverSpec {
-        name: "d".to_owned(),
-        user: "u".to_owned(),
-        payload: DriverPayload::Command(CommandLine {
-            program: "true".to_owned(),
-            ..CommandLine::default()
-        }),
-        cores: Cores(cores),
-        memory: MemoryMib(memory),
-        resources: Amounts::new(),
-        supervise: false,
-    }
-}
-
-pub(crate) fn supervised(cores: u32, memory: u64) -> DriverSpec {
-    DriverSpec {
-        supervise: true,
-        ..driver(cores, memory)
-    }
-}
-
-pub(crate) fn app(memory: u64, per_executor: Option<u32>, max: Option<u32>) -> ApplicationSpec {
-    ApplicationSpec {
-        name: "a".to_owned(),
-        user: "u".to_owned(),
-        cores_max: max.map(Cores),
-        cores_per_executor: per_executor.map(Cores),
-        memory_per_executor: MemoryMib(memory),
-        ..ApplicationSpec::default()
-    }
-}
-
-pub(crate) fn submit(request: &str, spec: DriverSpec) -> Command {
-    Command::SubmitDriver {
-        request: RequestId::from(request),
-        fingerprint: Fingerprint([1; 32]),
-        spec: Arc::new(spec),
-    }
-}
-
-pub(crate) fn register_app(request: &str, spec: ApplicationSpec) -> Command {
-    Command::RegisterApplication {
-        request: RequestId::from(request),
-        fingerprint: Fingerprint([1; 32]),
-        app: None,
-        spec: Arc::new(spec),
     }
 }
 

@@ -9,7 +9,10 @@ use interrex_core::{
     state::driver::DriverState,
 };
 
-use crate::support::{Cluster, app, driver, exited, gpu_worker, worker};
+use crate::{
+    specs::{app, driver, gpu_worker, worker},
+    support::{Cluster, exited},
+};
 
 fn packed() -> ClusterConfig {
     ClusterConfig {
@@ -37,11 +40,11 @@ fn place(config: ClusterConfig, spec: ApplicationSpec) -> Vec<String> {
 
 fn where_is(cluster: &Cluster, id: &DriverId) -> Option<String> {
     let driver = cluster.driver(id);
-    match driver.state {
-        DriverState::Submitted => None,
-        DriverState::Launching => driver.worker.as_ref().map(ToString::to_string),
-        other => panic!("{other:?}"),
-    }
+    assert!(matches!(
+        driver.state,
+        DriverState::Submitted | DriverState::Launching
+    ));
+    driver.worker.as_ref().map(ToString::to_string)
 }
 
 #[test]

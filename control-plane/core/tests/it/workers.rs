@@ -10,8 +10,9 @@ use interrex_core::{
     time::Timestamp,
 };
 
-use crate::support::{
-    Cluster, app, driver, exited, gpu_worker, notices, orders, secs, supervised, worker,
+use crate::{
+    specs::{app, driver, gpu_worker, supervised, worker},
+    support::{Cluster, exited, notices, orders, secs},
 };
 
 fn cluster() -> Cluster {

@@ -93,6 +93,8 @@ impl ClusterState {
                 self.index.waiting.groups()
             )
         });
+        let heads = self.index.waiting.heads_are_right() && self.index.starving.heads_are_right();
+        faults.check(heads, || "heads of queues are wrong".to_owned());
         faults.check(placed == self.index.placed_drivers, || {
             format!(
                 "placed are {:?}, should be {placed:?}",
