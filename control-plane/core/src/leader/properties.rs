@@ -257,7 +257,13 @@ proptest! {
                         return Ok(());
                     }
                 }
-                _ => {}
+                Step::Submit(_)
+                | Step::Register(_)
+                | Step::Running(_)
+                | Step::Kill(_)
+                | Step::KillAll
+                | Step::Poll
+                | Step::Failed(_) => {}
             }
             for output in machine.poll(now) {
                 world.check(output)?;
