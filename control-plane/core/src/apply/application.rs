@@ -129,7 +129,7 @@ impl ClusterState {
             return Reply::Done;
         };
         if !app.state.is_final() {
-            let message = format!("not heard of for {:?}", self.config.app_timeout);
+            let message = format!("not heard of for more than {:?}", self.config.app_timeout);
             self.end_app(id, ApplicationState::Failed, message);
         }
         Reply::Done

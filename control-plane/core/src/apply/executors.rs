@@ -13,6 +13,7 @@ use crate::{
         cluster::ClusterState,
         executor::Executor,
     },
+    time::Timestamp,
 };
 
 // === impl ClusterState ===
@@ -72,10 +73,10 @@ impl ClusterState {
             Ending::Completed => {
                 // Spark replaces it at once and without end; one that ends at once must not spin us.
                 if after.ran() < floor {
-                    next.not_before = Some(self.now.plus(floor));
+                    next.hold(self.now.plus(floor));
                 }
             }
-            Ending::Unasked => next.not_before = Some(self.now.plus(floor)),
+            Ending::Unasked => next.hold(self.now.plus(floor)),
             Ending::Neutral => {}
             Ending::Failure => {
                 let stable = after.ran() >= self.config.executor_stable_after;
@@ -84,7 +85,7 @@ impl ClusterState {
                 if next.executor_failures > 1 {
                     let max = self.config.executor_backoff_max;
                     let wait = wait_after(next.executor_failures - 1, floor, max);
-                    next.not_before = Some(self.now.plus(wait));
+                    next.hold(self.now.plus(wait));
                 }
             }
         }
@@ -149,5 +150,14 @@ impl ClusterState {
             };
             self.order(&executor.worker, order);
         }
+    }
+}
+
+// === impl Application ===
+
+impl Application {
+    /// No new executor before this time; a longer wait stays.
+    fn hold(&mut self, until: Timestamp) {
+        self.not_before = self.not_before.max(Some(until));
     }
 }

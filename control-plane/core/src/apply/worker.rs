@@ -79,7 +79,7 @@ impl ClusterState {
         dead.state = WorkerState::Dead;
         self.put_worker(dead);
         let message = format!(
-            "worker {id} is lost: not heard of for {:?}",
+            "worker {id} was not heard of for {:?}",
             self.config.worker_timeout
         );
         let load = self.index.loads.get(id).cloned().unwrap_or_default();

@@ -122,11 +122,14 @@ impl ClusterState {
                 self.put_app(app);
             }
             self.put_executor(executor);
+            self.changes = Changes::default();
         }
         for mut driver in entities.drivers {
             self.meta.next_driver = self.meta.next_driver.max(number_after(driver.id.as_str()));
             driver.queue = self.unique(driver.queue, driver.id.as_str(), &mut seen);
             self.put_driver(driver);
+            // Nothing of this is to be stored again, and a large store should not be noted twice.
+            self.changes = Changes::default();
         }
         for request in entities.requests {
             let orphan = match &request.created {
@@ -140,6 +143,7 @@ impl ClusterState {
                     .set(Timer::Request(request.id.clone()), Some(at));
             }
             self.put_request(request);
+            self.changes = Changes::default();
         }
     }
 

@@ -158,6 +158,25 @@ fn raising_the_total_adds_executors() {
 }
 
 #[test]
+fn a_shorter_wait_does_not_cut_a_longer_one() {
+    let (mut cluster, id) = with_executors(2, false);
+    for executor in [0, 2, 3, 4] {
+        cluster.report_executor(&id, executor, exited(1));
+        let wait = cluster
+            .app(&id)
+            .not_before
+            .map_or(0, |at| at.since(Timestamp(cluster.now)).as_secs());
+        if executor < 4 {
+            cluster.tick_after(secs(wait));
+        }
+    }
+    let wait = cluster.app(&id).not_before;
+    assert_eq!(wait, Some(Timestamp(cluster.now + 4_000)));
+    cluster.report_executor(&id, 1, killed());
+    assert_eq!(cluster.app(&id).not_before, wait);
+}
+
+#[test]
 fn executors_that_complete_are_not_replaced() {
     let (mut cluster, id) = with_executors(3, true);
     for executor in 0..3 {
@@ -242,7 +261,7 @@ fn an_application_that_is_not_heard_of_fails() {
     let transition = cluster.apply(expire.clone());
     assert_eq!(notices(&transition), ["removed FAILED"]);
     assert_eq!(orders(&transition), ["w1: kill executor 0"]);
-    assert_eq!(cluster.app(&id).message, "not heard of for 10s");
+    assert_eq!(cluster.app(&id).message, "not heard of for more than 10s");
     assert!(cluster.apply(expire).mutations.is_empty());
 }
 

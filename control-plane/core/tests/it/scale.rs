@@ -10,7 +10,7 @@ use interrex_core::{
     config::ClusterConfig,
     ids::{AppId, ReportSequence},
     spec::ApplicationSpec,
-    state::cluster::ClusterState,
+    state::cluster::{ClusterState, RecoveredEntities},
     time::Timestamp,
     transition::Transition,
 };
@@ -124,6 +124,26 @@ fn a_submission_behind_50_000_others() {
         &mut state,
     );
     println!("100,000 queued, a free core without memory: {time} us a submission");
+}
+
+#[test]
+#[ignore = "prints times"]
+fn recovery_of_100_000_queued_drivers() {
+    let mut entities = RecoveredEntities::default();
+    let mut source = state();
+    for n in 0..100_000 {
+        apply(&mut source, submit(&format!("s{n}"), driver(1, 512)));
+    }
+    entities.meta = source.meta().clone();
+    entities.drivers = source.drivers().map(|driver| (**driver).clone()).collect();
+    entities.requests = source
+        .requests()
+        .map(|request| (**request).clone())
+        .collect();
+    let start = Instant::now();
+    let state = ClusterState::recover(ClusterConfig::default(), entities, Timestamp(START));
+    println!("recovery of 100,000 queued drivers: {:?}", start.elapsed());
+    assert_eq!(state.waiting_drivers(), 100_000);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use interrex_core::{
     spec::DriverSpec,
     state::{driver::DriverState, executor::ExecutorState, worker::WorkerState},
     time::Timestamp,
+    transition::{Mutation, Reply, Transition},
 };
 
 use crate::{
@@ -21,7 +22,7 @@ fn cluster() -> Cluster {
     cluster
 }
 
-fn expire(cluster: &mut Cluster, worker: &str) -> interrex_core::transition::Transition {
+fn expire(cluster: &mut Cluster, worker: &str) -> Transition {
     cluster.apply(Command::ExpireWorker {
         worker: worker.into(),
     })
@@ -191,6 +192,31 @@ fn death_loses_what_ran_and_tells_only_whom_it_concerns() {
     cluster.register("w2", worker(4, 4096));
     assert_eq!(cluster.driver(&kept).attempt, Attempt(2));
     assert_eq!(cluster.placement(&a), ["2@w2:1", "3@w2:1"]);
+}
+
+#[test]
+fn death_is_one_transition() {
+    let mut cluster = cluster();
+    let d = cluster.submit("s1", driver(1, 1));
+    let (worker, driver) = (
+        cluster.state.worker(&"w1".into()).cloned(),
+        cluster.driver(&d),
+    );
+    let mut dead = (*worker.expect("known")).clone();
+    dead.state = WorkerState::Dead;
+    let mut lost = (*driver).clone();
+    lost.state = DriverState::Error;
+    lost.finished_at = Some(Timestamp(cluster.now));
+    lost.message = "lost: worker w1 was not heard of for 20s".to_owned();
+    let want = Transition {
+        mutations: vec![
+            Mutation::PutWorker(dead.into()),
+            Mutation::PutDriver(lost.into()),
+        ],
+        effects: vec![],
+        reply: Reply::Done,
+    };
+    assert_eq!(expire(&mut cluster, "w1"), want);
 }
 
 #[test]
