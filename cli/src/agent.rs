@@ -33,7 +33,7 @@ keeps trying.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AgentArgs {
-    /// The masters: A,B,C or spark://A,B,C
+    /// The masters: `A,B,C` or `spark://A,B,C`
     #[arg(long, env = "INTERREX_MASTERS", value_name = "A,B,C")]
     masters: String,
     /// Cores to offer; all of this machine if not given

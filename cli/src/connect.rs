@@ -15,7 +15,7 @@ const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
 /// The connection options, shared by every client command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Connect {
-    /// The masters: A,B,C or spark://A,B,C; the default is what `interrex dev` starts
+    /// The masters: `A,B,C` or `spark://A,B,C`; the default is what `interrex dev` starts
     #[arg(long, env = "INTERREX_MASTERS", value_name = "A,B,C", default_value = DEV_MASTERS)]
     pub(crate) masters: String,
     /// How long one request may look for a leader and be repeated

@@ -24,7 +24,7 @@ pub(crate) enum Listen {
 pub(crate) fn parse_memory(text: &str) -> Result<MemoryMib, String> {
     let size: ByteSize = text
         .parse()
-        .map_err(|_| "write a size with a unit, such as 512MiB or 4GiB".to_owned())?;
+        .map_err(|why| format!("{why}; write a size with a unit, such as 512MiB or 4GiB"))?;
     if size.as_u64() == 0 {
         return Err("memory must be more than zero".to_owned());
     }
@@ -49,7 +49,7 @@ pub(crate) fn parse_resource(text: &str) -> Result<ResourceAddresses, String> {
 pub(crate) fn parse_resource_amount(text: &str) -> Result<ResourceAmount, String> {
     let form = "write NAME=AMOUNT such as gpu=1";
     let (name, amount) = text.split_once('=').ok_or(form)?;
-    let amount: u32 = amount.parse().map_err(|_| form.to_owned())?;
+    let amount: u32 = amount.parse().map_err(|why| format!("{why}; {form}"))?;
     if name.is_empty() || amount == 0 {
         return Err(form.to_owned());
     }
@@ -81,7 +81,7 @@ pub(crate) fn parse_address(text: &str) -> Result<String, String> {
         .rsplit_once(':')
         .ok_or("write HOST:PORT such as 127.0.0.1:7077")?;
     port.parse::<u16>()
-        .map_err(|_| format!("`{port}` is not a port"))?;
+        .map_err(|why| format!("`{port}` is not a port: {why}"))?;
     if host.is_empty() {
         return Err("the host is missing; write HOST:PORT such as 127.0.0.1:7077".to_owned());
     }

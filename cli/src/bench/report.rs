@@ -11,6 +11,9 @@ use crate::{
     output::{self, Format},
 };
 
+/// Longest time that is told apart: an hour, in microseconds.
+const TIME_MICROS_MAX: u64 = 3_600_000_000;
+
 /// One result, as it is printed with `-o json`.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Report {
@@ -65,7 +68,7 @@ impl Times {
     /// # Errors
     /// Never with the constant bounds used here.
     pub(super) fn new() -> Result<Self, Failure> {
-        let histogram = Histogram::new(3);
+        let histogram = Histogram::new_with_bounds(1, TIME_MICROS_MAX, 3);
         histogram
             .map(Self)
             .map_err(|e| Failure::failed(format!("making a histogram: {e}")))

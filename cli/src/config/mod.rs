@@ -179,7 +179,14 @@ impl File {
                     let values = self.values(&name, value)?;
                     with_default(command, &name, values)
                 }
-                _ => return Err(self.unknown("key", &name, &name, GLOBAL_KEYS)),
+                Value::String(_)
+                | Value::Integer(_)
+                | Value::Float(_)
+                | Value::Boolean(_)
+                | Value::Datetime(_)
+                | Value::Array(_) => {
+                    return Err(self.unknown("key", &name, &name, GLOBAL_KEYS));
+                }
             };
         }
         Ok(command)
@@ -252,7 +259,11 @@ impl File {
                     None => Err(kind("a nested table", "NAME = \"VALUE\" pairs")),
                 })
                 .collect(),
-            plain => match scalar(plain) {
+            Value::String(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_) => match scalar(value) {
                 Some(text) => Ok(vec![text]),
                 None => Err(kind("a date", "a text, a number, true or false")),
             },

@@ -1,6 +1,6 @@
 //! `interrex wait`, and the waiting of `interrex submit --wait`.
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use interrex_client::control::{ClientError, ControlClient};
 use interrex_proto::v1::StatusResponse;
@@ -59,7 +59,7 @@ pub(crate) async fn until_over(
     let mut said = String::new();
     let waited = tokio::select! {
         waited = client.wait(id, timeout) => waited,
-        never = tell_changes(client, id, &mut said) => match never {},
+        never = tell_changes(client, id, &mut said) => never,
     };
     let status = match waited {
         // The time is up, or no master could be asked for too long: another question tells which.
@@ -81,7 +81,7 @@ pub(crate) async fn until_over(
     Ok((status, exit))
 }
 
-async fn tell_changes(client: &ControlClient, id: &str, said: &mut String) -> Infallible {
+async fn tell_changes(client: &ControlClient, id: &str, said: &mut String) -> ! {
     loop {
         // An answer that does not come is no news; the waiting itself says what is wrong.
         if let Ok(status) = client.status(id, false).await {

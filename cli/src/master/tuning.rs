@@ -50,7 +50,7 @@ struct ClusterTuning {
     /// Spread an application over workers [default: true]
     #[arg(long, env = "INTERREX_MASTER_SPREAD_OUT_APPS", value_name = "BOOL")]
     spread_out_apps: Option<bool>,
-    /// Order of workers for executors [default: CORES_FREE_DESC]
+    /// Order of workers for executors [default: `CORES_FREE_DESC`]
     #[arg(long, env = "INTERREX_MASTER_WORKER_SELECTION", value_parser = selection_parser())]
     worker_selection: Option<Selection>,
     /// Executor failures in a row after which an application fails; -1: never [default: 10]

@@ -3,6 +3,14 @@
 //! `cluster` runs whole clusters through `interrex dev`, each on ports and in a directory of its own. The other
 //! modules need at most single processes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
+
 mod architecture;
 mod bad_input;
 mod cluster;

@@ -1,10 +1,11 @@
 //! Helpers: run the binary, run a cluster, wait for a condition with a deadline.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -57,33 +58,77 @@ pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) 
     }
 }
 
-/// Waits for the end of `child`; kills it at the deadline.
-pub(crate) fn finish(mut child: Child, what: &str) -> Output {
-    let deadline = Instant::now() + DEADLINE;
-    while child.try_wait().expect("a child of ours").is_none() {
-        if Instant::now() >= deadline {
-            child.kill().expect("a child of ours");
-            let output = child.wait_with_output().expect("output");
-            panic!("{what} does not end:\n{}", text(&output));
-        }
-        std::thread::sleep(POLL);
-    }
-    child.wait_with_output().expect("output")
+/// A command that runs; its output is read on the way.
+pub(crate) struct Running {
+    child: Child,
+    readers: [JoinHandle<Vec<u8>>; 2],
+    what: String,
 }
 
-/// Starts `command` with its output kept for [`finish`]. For little output only: nobody reads on the way.
-pub(crate) fn start(command: &mut Command) -> Child {
+/// Starts `command`.
+pub(crate) fn start(command: &mut Command) -> Running {
+    let what = format!("{command:?}");
     let piped = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    piped.spawn().expect("the binary starts")
+    let mut child = piped.spawn().expect("the binary starts");
+    let stdout = reader(child.stdout.take().expect("a pipe"));
+    let stderr = reader(child.stderr.take().expect("a pipe"));
+    Running {
+        child,
+        readers: [stdout, stderr],
+        what,
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        drop(pipe.read_to_end(&mut all));
+        all
+    })
 }
 
 /// Runs `command` to its end.
 pub(crate) fn run(command: &mut Command) -> Output {
-    let what = format!("{command:?}");
-    finish(start(command), &what)
+    start(command).finish()
+}
+
+impl Running {
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end; kills the process at the deadline.
+    pub(crate) fn finish(mut self) -> Output {
+        let deadline = Instant::now() + DEADLINE;
+        let ended = loop {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                break Some(status);
+            }
+            if Instant::now() >= deadline {
+                self.child.kill().expect("a child of ours");
+                break None;
+            }
+            std::thread::sleep(POLL);
+        };
+        let status = ended.unwrap_or_else(|| self.child.wait().expect("a child of ours"));
+        let [stdout, stderr] = self.readers.map(|r| r.join().expect("a reader"));
+        let output = Output {
+            status,
+            stdout,
+            stderr,
+        };
+        assert!(
+            ended.is_some(),
+            "{} does not end:\n{}",
+            self.what,
+            text(&output)
+        );
+        output
+    }
 }
 
 /// Both outputs, for messages.

@@ -115,6 +115,7 @@ async fn watch(
 }
 
 /// Gives every executor that connects its pieces.
+#[expect(clippy::infinite_loop, reason = "serves until the program ends")]
 async fn serve(listener: TcpListener, board: Arc<Board>) {
     // Most failures of `accept` concern one connection only; the pause keeps the others from a busy loop.
     loop {

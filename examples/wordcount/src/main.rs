@@ -60,7 +60,7 @@ pub(crate) struct DriverArgs {
     /// Where to listen for executors; others must reach it when agents are on other machines
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
-    /// The masters: A,B,C or spark://A,B,C
+    /// The masters: `A,B,C` or `spark://A,B,C`
     #[arg(long, env = "INTERREX_MASTERS")]
     masters: Option<String>,
 }

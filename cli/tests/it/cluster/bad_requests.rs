@@ -40,8 +40,13 @@ fn what_breaks_a_limit_is_refused_with_the_limit_and_disturbs_nothing() {
     expect_refusal(&cluster.run(&["kill", "no-such-id"]), 5, &["no-such-id"]);
     expect_refusal(&cluster.run(&["wait", "no-such-id"]), 5, &["no-such-id"]);
 
-    let long_name = refused(&cluster, "long", spec(&"n".repeat(1 << 20), Vec::new()));
+    let long_name = refused(&cluster, "long", spec(&"n".repeat(1 << 10), Vec::new()));
     assert!(long_name.to_string().contains("256"), "{long_name}");
+    let endless_name = refused(&cluster, "long", spec(&"n".repeat(1 << 20), Vec::new()));
+    assert!(
+        endless_name.to_string().contains("at most"),
+        "{endless_name}"
+    );
     let nul = refused(&cluster, "nul", spec("nul", vec!["a\0b".to_owned()]));
     assert!(nul.to_string().contains("NUL"), "{nul}");
     let large = vec!["x".repeat(1 << 20); 3];

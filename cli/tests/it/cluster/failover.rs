@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Cluster, expect_code, finish, run, start, text, wait_for};
+use crate::support::{Cluster, expect_code, run, start, text, wait_for};
 
 /// Far longer than the election timeouts, so that another leads before the old leader goes on.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ fn a_stopped_leader_steps_down_and_never_serves_a_stale_status() {
         (stopped.elapsed() >= rest.max(PAUSE)).then_some(())
     });
     cluster.signal(&old, Signal::SIGCONT);
-    let answered = finish(asked, "the question to the old leader");
+    let answered = asked.finish();
     expect_code(&answered, 0);
     let status: serde_json::Value = serde_json::from_slice(&answered.stdout).expect("JSON");
     assert_eq!(

@@ -2,9 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use crate::support::{
-    Cluster, expect_code, expect_refusal, finish, run, signal, start, text, wait_for,
-};
+use crate::support::{Cluster, expect_code, expect_refusal, run, signal, start, text, wait_for};
 
 #[test]
 fn submit_and_wait_end_with_the_outcome() {
@@ -24,7 +22,7 @@ fn submit_and_wait_end_with_the_outcome() {
     ]));
     cluster_knows(&cluster, "to-be-killed", "RUNNING");
     expect_code(&cluster.run(&["kill", "to-be-killed"]), 0);
-    expect_code(&finish(waiting, "a waiting submit"), 11);
+    expect_code(&waiting.finish(), 11);
     expect_code(&cluster.run(&["wait", "to-be-killed"]), 11);
     // Killing what is over is no error.
     expect_code(&cluster.run(&["kill", "to-be-killed"]), 0);
@@ -97,7 +95,7 @@ fn logs_follow_a_driver_from_before_its_start_to_its_end() {
     let second = cluster.submit(&["--", "sh", "-c", script]);
     let following = start(&mut cluster.command(&["logs", "-f", &second]));
     expect_code(&cluster.run(&["kill", &first]), 0);
-    let followed = finish(following, "logs -f");
+    let followed = following.finish();
     expect_code(&followed, 0);
     assert_eq!(String::from_utf8_lossy(&followed.stdout), "one\ntwo\n");
     let errors = cluster.run(&["logs", "--stderr", &second]);
@@ -178,14 +176,16 @@ fn ctrl_c_ends_the_executors_of_run_together() {
     let logs = cluster.run(&["logs", &format!("{id}/0")]);
     expect_code(&logs, 0);
     signal(running.id(), Signal::SIGINT);
-    expect_code(&finish(running, "run after Ctrl-C"), 11);
+    expect_code(&running.finish(), 11);
     wait_for("no executor is left", || {
         let left = crate::support::processes_of(cluster.dir());
         left.iter().all(|p| !p.contains("sleep 1000")).then_some(())
     });
-    let free = cluster.json(&["list", "workers"]);
-    let workers = free["workers"].as_array().expect("a list");
-    assert!(workers.iter().all(|w| w["cores_used"] == 0), "{free}");
+    wait_for("every core is free again", || {
+        let listed = cluster.json(&["list", "workers"]);
+        let workers = listed["workers"].as_array()?.clone();
+        workers.iter().all(|w| w["cores_used"] == 0).then_some(())
+    });
 }
 
 fn cluster_knows(cluster: &Cluster, id: &str, state: &str) {

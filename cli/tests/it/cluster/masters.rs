@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Cluster, expect_code, finish, interrex, start, text, wait_for};
+use crate::support::{Cluster, expect_code, interrex, start, text, wait_for};
 
 /// The command line of the master `id` of `cluster`, with some options replaced.
 fn master(cluster: &Cluster, id: &str, data_dir: &str, replaced: &[(&str, &str)]) -> Command {
@@ -43,13 +43,13 @@ fn a_second_process_on_a_data_directory_or_port_is_refused_by_name() {
     let cluster = Cluster::start(&["--agents", "0"]);
     let used = cluster.dir().join("data/m1");
     let mut second = master(&cluster, "m1", used.to_str().unwrap(), &[]);
-    let refused = finish(start(&mut second), "a second m1");
+    let refused = start(&mut second).finish();
     expect_code(&refused, 1);
     assert!(text(&refused).contains("in use"), "{}", text(&refused));
 
     let fresh = cluster.dir().join("other");
     let mut same_port = master(&cluster, "m1", fresh.to_str().unwrap(), &[]);
-    let refused = finish(start(&mut same_port), "a master on a busy port");
+    let refused = start(&mut same_port).finish();
     expect_code(&refused, 1);
     let rpc = cluster.addresses("rpc").remove(0);
     assert!(text(&refused).contains(&rpc), "{}", text(&refused));
@@ -67,7 +67,7 @@ fn a_foreign_data_directory_is_refused() {
     });
     let of_m1 = cluster.dir().join("data/m1");
     let mut wrong = master(&cluster, "m2", of_m1.to_str().unwrap(), &[]);
-    let refused = finish(start(&mut wrong), "m2 on the directory of m1");
+    let refused = start(&mut wrong).finish();
     expect_code(&refused, 1);
     let said = text(&refused);
     assert!(said.contains("m1") && said.contains("m2"), "{said}");

@@ -2,9 +2,9 @@
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Cluster, expect_code, finish, start, text, wait_for, wordcount};
+use crate::support::{Cluster, Running, expect_code, start, text, wait_for, wordcount};
 
-fn submit(cluster: &Cluster, id: &str, options: &[&str]) -> std::process::Child {
+fn submit(cluster: &Cluster, id: &str, options: &[&str]) -> Running {
     let program = wordcount();
     let mut args = vec!["submit", "--wait", "--submission-id", id, "--"];
     args.push(program.to_str().expect("UTF-8"));
@@ -22,7 +22,7 @@ fn output_of(cluster: &Cluster, id: &str) -> String {
 fn words_are_counted_by_executors() {
     let cluster = Cluster::start(&[]);
     let counting = submit(&cluster, "count", &["--executors", "3", "--verify"]);
-    let counted = finish(counting, "wordcount");
+    let counted = counting.finish();
     expect_code(&counted, 0);
     let said = output_of(&cluster, "count");
     assert!(said.contains("verified"), "{said}");
@@ -51,7 +51,7 @@ fn a_leader_that_is_killed_on_the_way_changes_no_count_and_restarts_no_executor(
     let (old, epoch) = cluster.leader();
     cluster.signal(&old, Signal::SIGKILL);
     let during = cluster.submit(&["--", "true"]);
-    let counted = finish(counting, "wordcount");
+    let counted = counting.finish();
     expect_code(&counted, 0);
     let said = output_of(&cluster, "count");
     for words in [
