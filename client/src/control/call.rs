@@ -114,10 +114,13 @@ impl Caller {
     {
         let began = Instant::now();
         let deadline = began + policy.total;
+        // An attempt cut off by the deadline would make a plain "no leader" an unknown outcome.
+        let start_by = deadline - policy.hedge.min(policy.total / 4);
         let mut course = Course::new(self.order(began), began);
         let mut attempts = FuturesUnordered::new();
         loop {
-            let may_start = policy.repeatable || attempts.is_empty();
+            let idle = attempts.is_empty();
+            let may_start = idle || (policy.repeatable && course.next_at < start_by);
             tokio::select! {
                 biased;
                 Some(attempt) = attempts.next(), if !attempts.is_empty() => {
@@ -128,8 +131,8 @@ impl Caller {
                     }
                     self.plan_next(&mut course);
                 }
-                () = sleep_until(course.next_at.min(deadline)), if may_start => {
-                    if course.next_at >= deadline {
+                () = sleep_until(course.next_at.min(start_by)), if may_start => {
+                    if course.next_at >= start_by {
                         return Err(course.into_error(began, policy));
                     }
                     if let Some(master) = self.next_master(&mut course, policy.hedge) {
