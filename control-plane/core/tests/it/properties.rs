@@ -118,6 +118,11 @@ proptest! {
             prop_assert_eq!(again.reply, Reply::WorkerRegistered);
         }
     }
+}
+
+proptest! {
+    // Each case plays more than 400 rounds.
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn when_faults_stop_everything_comes_to_an_end(
