@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    log_store::LogSize,
     metrics::{self, Indexes},
     node::{Node, members_of},
     types::{LogId, Types},
@@ -143,6 +144,7 @@ pub(super) async fn watch(node: Arc<Node>) {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut figures_due = Instant::now();
     let mut seen = None;
+    let mut cut_at = 0;
     loop {
         tokio::select! {
             biased;
@@ -167,7 +169,8 @@ pub(super) async fn watch(node: Arc<Node>) {
             _ = tick.tick() => {
                 if Instant::now() >= figures_due {
                     figures_due = Instant::now() + FIGURES_INTERVAL;
-                    figures(&node).await;
+                    let size = figures(&node);
+                    bound_log(&node, size, &mut cut_at).await;
                 }
             }
         }
@@ -253,8 +256,8 @@ fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option
         .map(|member| member.info.id)
 }
 
-/// Records the figures, and asks for a snapshot when the log has grown too large.
-async fn figures(node: &Node) {
+/// Records the figures.
+fn figures(node: &Node) -> LogSize {
     let raft = node.metrics();
     metrics::indexes(&Indexes {
         term: raft.current_term,
@@ -285,14 +288,27 @@ async fn figures(node: &Node) {
     }
     let size = node.log.size();
     metrics::log_size(size);
-    let snapshot = raft.snapshot.map_or(0, |id| id.index);
-    let applied = raft.last_applied.map_or(0, |id| id.index);
-    // Half of the bound, because the log can only be cut once the snapshot is there.
-    if size.bytes > node.options.snapshots.log_bytes / 2
-        && applied > snapshot + node.options.snapshots.keep_entries
-        && let Err(error) = node.raft().trigger().snapshot().await
-    {
-        tracing::debug!(%error, "no snapshot: raft has stopped");
+    size
+}
+
+/// Keeps the log within its bytes; within its entries openraft keeps it. `cut_at` is how much had been written when
+/// this last asked for a snapshot.
+async fn bound_log(node: &Node, size: LogSize, cut_at: &mut u64) {
+    let bound = node.options.snapshots.log_bytes;
+    let raft = node.metrics();
+    let index = |id: Option<LogId>| id.map_or(0, |id| id.index);
+    let (applied, snapshot) = (index(raft.last_applied), index(raft.snapshot));
+    let trigger = node.raft().trigger();
+    let mut asked = Ok(());
+    if size.bytes > bound / 2 && applied > snapshot && size.written > *cut_at + bound / 4 {
+        *cut_at = size.written;
+        asked = trigger.snapshot().await;
+    } else if size.bytes > bound / 4 * 3 && snapshot > index(raft.purged) {
+        // Large entries: not even those may stay that would spare a master a snapshot.
+        asked = trigger.purge_log(snapshot).await;
+    }
+    if let Err(error) = asked {
+        tracing::debug!(%error, "the log is not cut: raft has stopped");
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) struct LogStore {
 pub(super) struct LogSize {
     /// Bytes on the disk.
     pub(super) bytes: u64,
+    /// Bytes written since the log was begun; only ever rises.
+    pub(super) written: u64,
     /// How many fsyncs there have been since opening.
     pub(super) fsyncs: u64,
     /// 99 of 100 of them took no longer.
@@ -95,9 +97,11 @@ impl LogStore {
     pub(super) fn size(&self) -> LogSize {
         self.log
             .with(|log| {
-                let flushes = log.stat().flush_metrics;
+                let stat = log.stat();
+                let flushes = stat.flush_metrics;
                 Ok(LogSize {
                     bytes: log.on_disk_size(),
+                    written: stat.open_chunk.global_end,
                     fsyncs: flushes.sync_batch_count,
                     fsync_p99: Duration::from_micros(flushes.sync_percentiles.p99_us),
                 })

@@ -31,6 +31,7 @@ mod snapshot;
 mod state_machine;
 mod status;
 mod types;
+mod wire;
 
 use std::sync::Arc;
 

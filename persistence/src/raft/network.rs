@@ -6,7 +6,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read, Seek},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -28,17 +27,16 @@ use openraft::{
         TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
     },
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tonic::{Code, Request, Response, Status, transport::Channel};
+use serde::Serialize;
+use tonic::{Request, Status, transport::Channel};
 
 use super::{
     options::RaftTiming,
     snapshot::SnapshotFile,
-    types::{NodeInfo, SnapshotMeta, Types, Vote},
+    types::{NodeInfo, Types, Vote},
+    wire::{SnapshotHeader, decode, encode, internal, piece, reason, within},
 };
 
-/// One piece of a snapshot on the wire.
-pub(super) const SNAPSHOT_CHUNK_BYTES: usize = 512 << 10;
 /// A peer that answers no ping for twice this is taken for gone.
 const KEEPALIVE: Duration = Duration::from_millis(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
@@ -79,14 +77,6 @@ pub(super) struct PeerLink {
     to: u64,
     timing: RaftTiming,
     client: Result<RaftPeerClient<Channel>, Status>,
-}
-
-/// First frame of a snapshot; the following ones are the bytes of its file.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SnapshotHeader {
-    pub(super) vote: Vote,
-    pub(super) meta: SnapshotMeta,
-    pub(super) bytes: u64,
 }
 
 // === impl Peers ===
@@ -364,64 +354,6 @@ impl RaftNetworkV2<Types> for PeerLink {
     }
 }
 
-/// The body of a frame.
-pub(super) fn encode(body: &impl Serialize) -> Result<Vec<u8>, Status> {
-    postcard::to_allocvec(body).map_err(internal)
-}
-
-/// What a frame's body says.
-pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Status> {
-    postcard::from_bytes(body)
-        .map_err(|error| Status::invalid_argument(format!("frame cannot be read: {error}")))
-}
-
-/// `call`, given up after `deadline`.
-async fn within<T>(
-    deadline: Duration,
-    call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<Response<T>, Status> {
-    match tokio::time::timeout(deadline, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(Status::deadline_exceeded(format!(
-            "no answer within {deadline:?}"
-        ))),
-    }
-}
-
-/// A status in words: tonic puts the useful part of a connection error into its source.
-pub(super) fn reason(status: &Status) -> String {
-    let mut text = status.message().to_owned();
-    let mut source = std::error::Error::source(status);
-    while let Some(error) = source {
-        text = error.to_string();
-        source = error.source();
-    }
-    let usual = [
-        Code::Unavailable,
-        Code::DeadlineExceeded,
-        Code::FailedPrecondition,
-    ];
-    if usual.contains(&status.code()) {
-        text
-    } else {
-        format!("{:?}: {text}", status.code())
-    }
-}
-
 fn unreachable(status: Status) -> RPCError<Types> {
     RPCError::Unreachable(Unreachable::from_string(reason(&status)))
-}
-
-fn internal(error: impl std::fmt::Display) -> Status {
-    Status::internal(error.to_string())
-}
-
-/// The next bytes of a snapshot; none at its end.
-fn piece(mut file: std::fs::File, at: u64) -> io::Result<(std::fs::File, Vec<u8>)> {
-    let mut body = Vec::with_capacity(SNAPSHOT_CHUNK_BYTES);
-    file.seek(io::SeekFrom::Start(at))?;
-    io::Read::by_ref(&mut file)
-        .take(SNAPSHOT_CHUNK_BYTES as u64)
-        .read_to_end(&mut body)?;
-    Ok((file, body))
 }

@@ -21,11 +21,11 @@ use openraft::{Snapshot, base::BoxStream, raft::AppendEntriesRequest};
 use tonic::{Request, Response, Status, Streaming, service::Routes};
 
 use super::{
-    network::{SnapshotHeader, decode, encode},
     node::Node,
     snapshot::{SnapshotFile, TempFile},
     state_machine::blocking,
     types::Types,
+    wire::{SnapshotHeader, decode, encode},
 };
 
 /// The service, to be mounted by whoever runs the gRPC server.

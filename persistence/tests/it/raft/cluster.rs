@@ -22,6 +22,8 @@ use tonic::transport::{Server, server::TcpIncoming};
 
 /// Nothing that should happen takes longer than this, on the slowest machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// The shortest wait before an election.
+pub(super) const CALM_ELECTION: Duration = Duration::from_millis(400);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Changes options before a master is opened.
@@ -100,6 +102,9 @@ impl Cluster {
             web: format!("web.{id}:8080"),
         };
         let mut options = RaftOptions::new(me, self.peers(), self.dir(id));
+        // Calmer than the defaults: several clusters at once on a busy machine must not lose their leaders.
+        options.timing.election_timeout_min = CALM_ELECTION;
+        options.timing.election_timeout_max = 2 * CALM_ELECTION;
         (self.tune)(&mut options);
         options
     }

@@ -341,3 +341,40 @@ async fn a_failing_log_ends_the_leadership_and_not_the_process() {
     let error = raft::open(cluster.options(&leader)).await.unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
 }
+
+/// A log bounded in bytes only.
+fn few_bytes(options: &mut RaftOptions) {
+    options.snapshots.log_bytes = 4 << 20;
+    options.snapshots.log_file_bytes = 256 << 10;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_entries_do_not_make_a_large_log() {
+    let cluster = Cluster::start(&["m1"], few_bytes).await;
+    let (_, leadership) = cluster.lead().await;
+    let engine = cluster.backend("m1").engine.clone();
+    // 32 MiB of overwrites, in far fewer entries than are kept for late masters.
+    for _ in 0..32 {
+        engine
+            .commit(batch(leadership.epoch, 1, 1 << 20))
+            .await
+            .unwrap();
+    }
+    let log = cluster.dir("m1").join("log");
+    eventually("the log is cut", || {
+        let files = fs::read_dir(&log).unwrap().flatten();
+        let bytes: u64 = files
+            .map(|file| file.metadata().map_or(0, |m| m.len()))
+            .sum();
+        if bytes < 4 << 20 {
+            Ok(())
+        } else {
+            Err(format!("{bytes} bytes"))
+        }
+    })
+    .await;
+    engine
+        .commit(batch(leadership.epoch, 2, 100))
+        .await
+        .unwrap();
+}

@@ -5,9 +5,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::cluster::{Cluster, batch, untuned};
+use interrex_persistence::raft::{RaftOptions, RaftTiming};
+
+use super::cluster::{Cluster, batch};
 
 const LASTS: Duration = Duration::from_secs(2);
+
+/// As a product is run.
+fn defaults(options: &mut RaftOptions) {
+    options.timing = RaftTiming::default();
+}
 
 async fn rate(cluster: &Cluster, writers: u64) {
     let (leader, leadership) = cluster.lead().await;
@@ -49,7 +56,7 @@ async fn rate(cluster: &Cluster, writers: u64) {
 #[ignore = "prints figures for people"]
 async fn rates() {
     for ids in [&["m1"][..], &["m1", "m2", "m3"]] {
-        let cluster = Cluster::start(ids, untuned).await;
+        let cluster = Cluster::start(ids, defaults).await;
         for writers in [1, 16, 64] {
             rate(&cluster, writers).await;
         }
@@ -59,7 +66,7 @@ async fn rates() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "prints figures for people"]
 async fn failovers() {
-    let mut cluster = Cluster::start(&["m1", "m2", "m3"], untuned).await;
+    let mut cluster = Cluster::start(&["m1", "m2", "m3"], defaults).await;
     let mut deaths = Vec::new();
     let mut transfers = Vec::new();
     for _ in 0..8 {
