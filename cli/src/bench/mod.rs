@@ -12,7 +12,7 @@ mod submit;
 
 use clap::Subcommand;
 
-use crate::{exit::Done, output::OutputArgs};
+use crate::{exit::Done, output::Format};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,8 +30,9 @@ With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in 
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
-    #[command(flatten)]
-    output: OutputArgs,
+    /// How to print results on stdout
+    #[arg(short, long, global = true, value_enum, default_value = "table")]
+    output: Format,
 }
 
 /// What to measure.
@@ -47,7 +48,7 @@ enum BenchCommand {
 
 /// Runs `interrex bench`.
 pub(crate) async fn run(args: BenchArgs) -> Done {
-    let format = args.output.output;
+    let format = args.output;
     match args.command {
         BenchCommand::Failover(args) => failover::run(args, format).await,
         BenchCommand::Submit(args) => submit::run(args, format).await,

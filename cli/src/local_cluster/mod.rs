@@ -144,7 +144,7 @@ impl LocalCluster {
     /// When it has not ended within the deadline for stopping.
     pub(crate) async fn wait_exit(&mut self, id: &str) -> Result<(), Failure> {
         let ended = async {
-            while self.pid(id).is_some() {
+            while self.children.contains_key(id) {
                 let _other = self.next_exit().await;
             }
         };
@@ -188,7 +188,7 @@ impl LocalCluster {
                 self.signal(id, Signal::SIGTERM);
             }
             let deadline = tokio::time::Instant::now() + STOP_DEADLINE;
-            while ids.iter().any(|id| self.pid(id).is_some()) {
+            while ids.iter().any(|id| self.children.contains_key(id)) {
                 if tokio::time::timeout_at(deadline, self.next_exit())
                     .await
                     .is_err()
@@ -207,7 +207,7 @@ impl LocalCluster {
             self.signal(id, Signal::SIGKILL);
         }
         let deadline = tokio::time::Instant::now() + STOP_DEADLINE;
-        while ids.iter().any(|id| self.pid(id).is_some()) {
+        while ids.iter().any(|id| self.children.contains_key(id)) {
             if tokio::time::timeout_at(deadline, self.next_exit())
                 .await
                 .is_err()
@@ -217,7 +217,9 @@ impl LocalCluster {
         }
     }
 
-    fn note_exit(&self, exited: &Exited) {
+    /// A process counts as running until its end is noted here, so that no end is taken for a later one's.
+    fn note_exit(&mut self, exited: &Exited) {
+        self.children.remove(&exited.id);
         tracing::info!(id = exited.id, how = exited.how(), "a process has ended");
         if let Err(failure) = self.write_manifest() {
             tracing::warn!(error = failure.message, "cluster.json is out of date");

@@ -1,6 +1,7 @@
 //! Whole clusters of real processes.
 
 mod bad_requests;
+mod bench;
 mod dev;
 mod failover;
 mod jobs;

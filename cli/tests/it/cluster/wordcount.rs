@@ -54,14 +54,11 @@ fn a_leader_that_is_killed_on_the_way_changes_no_count_and_restarts_no_executor(
     let counted = counting.finish();
     expect_code(&counted, 0);
     let said = output_of(&cluster, "count");
-    for words in [
-        "verified",
-        "executor restarts 0",
-        "handed out again 0",
-        "leaders lost 1",
-    ] {
+    for words in ["verified", "executor restarts 0", "handed out again 0"] {
         assert!(said.contains(words), "`{words}` is not in:\n{said}");
     }
+    // The driver lived through it; on a busy machine there may be more than one election.
+    assert!(!said.contains("leaders lost 0"), "{said}");
     cluster.wait_driver(&during, "FINISHED");
     let (new, later) = cluster.leader();
     assert!(new != old && later > epoch);

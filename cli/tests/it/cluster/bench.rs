@@ -1,0 +1,68 @@
+//! The benches work and print what scripts read. Their figures are nobody's business here.
+
+use serde_json::Value;
+
+use crate::support::{expect_code, interrex, run};
+
+fn lines(args: &[&str]) -> Vec<Value> {
+    let output = run(interrex().arg("bench").args(args).args(["-o", "json"]));
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .map(|l| serde_json::from_str(l).expect("one JSON object a line"))
+        .collect()
+}
+
+#[test]
+fn failover_is_measured_in_every_mode() {
+    for mode in ["kill", "sigterm", "transfer"] {
+        let found = lines(&["failover", "--rounds", "2", "--mode", mode]);
+        assert_eq!(found[0]["bench"], "failover");
+        assert_eq!(found[0]["params"]["mode"], mode);
+        let median = found[0]["metrics"]["median_seconds"]
+            .as_f64()
+            .expect("a figure");
+        assert!(median > 0.0, "{median}");
+    }
+}
+
+#[test]
+fn submission_is_measured_for_each_number_of_clients_and_both_apis() {
+    for api in ["grpc", "rest"] {
+        let mut args = vec![
+            "submit",
+            "--clients",
+            "1,2",
+            "--seconds",
+            "1",
+            "--queued",
+            "20",
+        ];
+        args.extend((api == "rest").then_some("--rest"));
+        let found = lines(&args);
+        assert_eq!(found.len(), 2);
+        for (line, clients) in found.iter().zip([1, 2]) {
+            assert_eq!(line["params"]["clients"], clients);
+            assert_eq!(line["params"]["api"], api);
+            assert!(line["metrics"]["acknowledged"].as_u64().expect("a count") > 0);
+        }
+    }
+}
+
+#[test]
+fn recovery_is_measured_with_the_memory_of_the_master() {
+    let found = lines(&["recover", "--drivers", "50", "--rounds", "1"]);
+    assert_eq!(found[0]["params"]["drivers"], 50);
+    assert!(
+        found[0]["metrics"]["lead_seconds"]
+            .as_f64()
+            .expect("a figure")
+            > 0.0
+    );
+    assert!(
+        found[0]["metrics"]["resident_bytes_after_start"]
+            .as_u64()
+            .expect("bytes")
+            > 1 << 20
+    );
+}
