@@ -152,10 +152,10 @@ pub(super) async fn watch(node: Arc<Node>) {
             // Every entry changes something; only a change of leader, term or membership is looked at in full.
             changed = changes.changed() => {
                 if changed.is_err() {
-                    // Without a word only when it panicked.
+                    // Without a word only when it panicked, or when the whole runtime ends.
                     look(&node);
                     if !node.has_stopped() {
-                        node.stopped("it has panicked, which is a bug; the log says where");
+                        node.stopped("it ended without a reason (a panic is logged where it happens)");
                     }
                     break;
                 }
