@@ -1,7 +1,6 @@
 //! `interrex`: the one binary of the cluster, and its command line.
 //!
-//! `main` only chooses: the supervisor of a process (before any thread exists), or a command of
-//! [`args::Command`] on the right kind of runtime. Nothing here decides anything about the cluster.
+//! `main` only chooses: a process's supervisor (before any thread exists), or a command and its runtime.
 
 mod agent;
 mod args;
@@ -20,6 +19,7 @@ mod metrics;
 mod output;
 mod parent;
 mod run;
+mod runtime;
 mod shutdown;
 mod submit;
 mod units;
@@ -27,12 +27,12 @@ mod units;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches};
-use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     args::{Cli, Command},
     config::File,
     exit::{Done, Exit, Failure},
+    runtime::{many, single},
 };
 
 /// The hidden command that an agent starts beside each process.
@@ -112,14 +112,4 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::List(args) => single()?.block_on(jobs::list::run(args)),
         Command::Cluster(args) => single()?.block_on(cluster::run(args)),
     }
-}
-
-fn single() -> Result<Runtime, Failure> {
-    let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|e| Failure::io("starting the runtime", &e))
-}
-
-fn many() -> Result<Runtime, Failure> {
-    let built = Builder::new_multi_thread().enable_all().build();
-    built.map_err(|e| Failure::io("starting the runtime", &e))
 }
