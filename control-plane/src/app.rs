@@ -127,7 +127,10 @@ impl MasterOptions {
         Self {
             me: listeners.advertised(&config.id),
             cluster: config.cluster.to_core(),
-            role: RoleOptions::default(),
+            role: RoleOptions {
+                commit_deadline: config.raft.commit_deadline,
+                ..RoleOptions::default()
+            },
             rest: config.rest.clone(),
             reflection: config.server.reflection,
             shutdown_grace: config.shutdown_grace,
@@ -340,4 +343,45 @@ fn tokio_listener(
         part,
         source: Box::new(source),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use interrex_persistence::options::EngineKind;
+
+    use super::*;
+    use crate::options::ServerOptions;
+
+    #[test]
+    fn every_value_of_the_configuration_reaches_the_master() {
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut config = MasterConfig {
+            id: "m7".to_owned(),
+            engine: EngineKind::Memory,
+            shutdown_grace: Duration::from_secs(3),
+            server: ServerOptions {
+                rpc: free,
+                rest: free,
+                web: free,
+                reflection: false,
+                advertise_host: Some("localhost".to_owned()),
+                ..ServerOptions::default()
+            },
+            ..MasterConfig::default()
+        };
+        config.cluster.worker_timeout = Duration::from_secs(7);
+        config.raft.commit_deadline = Duration::from_millis(750);
+        config.rest.concurrent_requests_max = 3;
+        let listeners = Listeners::bind(&config.server).expect("free ports");
+        let (rpc, _, _) = listeners.addresses();
+        let options = MasterOptions::from_config(&config, &listeners);
+        assert_eq!(options.me.id, "m7");
+        assert_eq!(options.me.rpc, format!("localhost:{}", rpc.port()));
+        assert_eq!(options.cluster, config.cluster.to_core());
+        assert_eq!(options.cluster.worker_timeout, Duration::from_secs(7));
+        assert_eq!(options.role.commit_deadline, Duration::from_millis(750));
+        assert_eq!(options.rest, config.rest);
+        assert!(!options.reflection);
+        assert_eq!(options.shutdown_grace, Duration::from_secs(3));
+    }
 }

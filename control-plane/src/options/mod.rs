@@ -82,9 +82,8 @@ impl MasterConfig {
         self.server.validate(self.insecure, &mut faults);
         self.cluster.validate(&mut faults);
         self.rest.validate(&mut faults);
-        if self.engine == EngineKind::Raft {
-            self.raft.validate(&mut faults);
-        }
+        let elects = self.engine == EngineKind::Raft;
+        self.raft.validate(elects, &mut faults);
         if faults.is_empty() {
             Ok(())
         } else {

@@ -18,7 +18,7 @@ pub struct RaftSection {
     /// Longest wait before an election. Default 300 ms.
     #[serde(with = "humantime_serde")]
     pub election_timeout_max: Duration,
-    /// How long one commit may take before its outcome is called unknown. Default 2 s.
+    /// How long one commit may take before its outcome is called unknown; with every engine. Default 2 s.
     #[serde(with = "humantime_serde")]
     pub commit_deadline: Duration,
 }
@@ -50,16 +50,19 @@ impl RaftSection {
         }
     }
 
-    /// Adds every fault to `faults`.
-    pub(super) fn validate(&self, faults: &mut Vec<String>) {
+    /// Adds every fault to `faults`. `elects`: whether the engine is Raft; else only the commit deadline counts.
+    pub(super) fn validate(&self, elects: bool, faults: &mut Vec<String>) {
         let least = Duration::from_millis(1);
         for (field, value) in [
             ("raft.heartbeat", self.heartbeat),
             ("raft.commit_deadline", self.commit_deadline),
         ] {
-            if value < least {
+            if value < least && (elects || field == "raft.commit_deadline") {
                 faults.push(format!("{field}: {value:?}; give at least 1 ms"));
             }
+        }
+        if !elects {
+            return;
         }
         if self.election_timeout_min <= self.heartbeat.saturating_mul(2) {
             faults.push(format!(
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn election_timeouts_must_leave_room_for_heartbeats() {
         let mut faults = Vec::new();
-        RaftSection::default().validate(&mut faults);
+        RaftSection::default().validate(true, &mut faults);
         assert_eq!(faults, Vec::<String>::new());
         let slow = Duration::from_millis(150);
         RaftSection {
@@ -91,7 +94,19 @@ mod tests {
             election_timeout_max: slow,
             ..Default::default()
         }
-        .validate(&mut faults);
+        .validate(true, &mut faults);
         assert_eq!(faults.len(), 2, "{faults:?}");
+    }
+
+    #[test]
+    fn only_the_commit_deadline_counts_without_raft() {
+        let mut faults = Vec::new();
+        RaftSection {
+            heartbeat: Duration::ZERO,
+            commit_deadline: Duration::ZERO,
+            ..Default::default()
+        }
+        .validate(false, &mut faults);
+        assert_eq!(faults, ["raft.commit_deadline: 0ns; give at least 1 ms"]);
     }
 }
