@@ -108,10 +108,17 @@ impl Caller {
         method: F,
     ) -> Result<R, ClientError>
     where
-        T: Clone,
+        T: Clone + prost::Message,
         F: Fn(GrpcClient<Channel>, Request<T>) -> Fut,
         Fut: Future<Output = Result<Response<R>, Status>>,
     {
+        // The transport would end the stream instead of naming the bound.
+        let size = message.encoded_len();
+        if size > limits::MESSAGE_BYTES_MAX {
+            let max = limits::MESSAGE_BYTES_MAX;
+            let message = format!("the request has {size} bytes, at most {max} can be sent");
+            return Err(ClientError::Invalid { message });
+        }
         let began = Instant::now();
         let deadline = began + policy.total;
         // An attempt cut off by the deadline would make a plain "no leader" an unknown outcome.
@@ -131,7 +138,7 @@ impl Caller {
                     }
                     self.plan_next(&mut course);
                 }
-                () = sleep_until(course.next_at.min(start_by)), if may_start => {
+                () = until(course.next_at.min(start_by)), if may_start => {
                     if course.next_at >= start_by {
                         return Err(course.into_error(began, policy));
                     }
@@ -318,6 +325,13 @@ impl Caller {
     fn state(&self) -> MutexGuard<'_, State> {
         // What is in there is a cache: after a panic elsewhere it is as good as before.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until `moment`; a moment that has come costs nothing (a timer would round it up to a millisecond).
+async fn until(moment: Instant) {
+    if moment > Instant::now() {
+        sleep_until(moment).await;
     }
 }
 

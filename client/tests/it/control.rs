@@ -206,6 +206,20 @@ async fn every_refusal_has_its_error_and_is_final() {
 }
 
 #[tokio::test]
+async fn a_request_beyond_the_bound_is_refused_before_anybody_is_asked() {
+    let spec = DriverSpec {
+        name: "x".repeat(10 << 20),
+        ..DriverSpec::default()
+    };
+    let client = client_to(vec![dead_address()]);
+    let message = match within("the refusal", client.submit("r1", spec)).await {
+        Err(ClientError::Invalid { message }) => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(message.contains("at most 4194304"), "{message}");
+}
+
+#[tokio::test]
 async fn without_a_leader_the_error_says_what_every_master_said() {
     let standby = FakeMaster::start();
     let dead = dead_address();
