@@ -18,7 +18,9 @@ use crate::{
 // === impl ClusterState ===
 
 impl ClusterState {
-    /// A repeat with the same request id, or with the application's id after a disconnection, attaches again.
+    /// A repeat with the same request id, or with the application's id after a disconnection, attaches again. The id
+    /// alone is not enough: it is shown to everybody, the request that created it is known to its client only, and
+    /// another one that attaches has been started with the wrong id.
     pub(super) fn register_application(
         &mut self,
         request: RequestId,
@@ -26,8 +28,16 @@ impl ClusterState {
         app: Option<&AppId>,
         spec: Arc<ApplicationSpec>,
     ) -> Reply {
-        if let Some(app) = app {
-            return self.attach_application(app);
+        if let Some(id) = app {
+            return match self.apps.get(id) {
+                Some(known) if known.request != request => Reply::Rejected(Rejection::Invalid {
+                    field: "app_id",
+                    reason: format!(
+                        "{id} was not created by request `{request}`; attach with the request id that registered it"
+                    ),
+                }),
+                Some(_) | None => self.attach_application(id),
+            };
         }
         if let Some(known) = self.requests.get(&request).cloned() {
             return match &known.created {

@@ -72,6 +72,26 @@ fn registering_again_gives_the_same_application_with_its_executors() {
 }
 
 #[test]
+fn an_application_is_not_given_to_whoever_names_its_id() {
+    let (mut cluster, id) = with_executors(1, false);
+    let thief = Command::RegisterApplication {
+        request: "a2".into(),
+        fingerprint: Fingerprint([9; 32]),
+        app: Some(id.clone()),
+        spec: app(128, Some(1), None).into(),
+    };
+    let refused = cluster.apply(thief.clone());
+    let Reply::Rejected(Rejection::Invalid { field, reason }) = &refused.reply else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(*field, "app_id");
+    assert!(reason.contains("`a2`"), "{reason}");
+    cluster.fail_over();
+    assert_eq!(cluster.apply(thief).reply, refused.reply);
+    assert_eq!(cluster.store.apps.len(), 1);
+}
+
+#[test]
 fn an_application_that_is_over_cannot_attach() {
     let (mut cluster, id) = with_executors(1, false);
     let reply = cluster.apply(Command::Kill { id: id.to_string() }).reply;
