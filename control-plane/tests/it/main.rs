@@ -15,6 +15,7 @@
 
 mod admin;
 mod agents;
+mod app_failover;
 mod apps;
 mod control;
 mod failover;

@@ -1,14 +1,16 @@
 //! Failovers.
 
 use interrex_core::{
-    command::{Command, ProcessChange},
+    command::{Command, FullReport, ProcessChange, Report, Subject},
     config::ClusterConfig,
-    ids::{AppId, Attempt},
+    ids::{AppId, Attempt, ExecutorId, ReportSequence},
     liveness::Liveness,
+    spec::ApplicationSpec,
     state::{
         driver::DriverState, executor::ExecutorState, meta::RecoveryState, worker::WorkerState,
     },
     time::Timestamp,
+    transition::{Reply, Transition},
 };
 
 use crate::{
@@ -16,13 +18,13 @@ use crate::{
     support::{Cluster, exited, killed, orders, secs},
 };
 
-fn attach(cluster: &mut Cluster, app: &AppId) {
+fn attach(cluster: &mut Cluster, app: &AppId) -> Transition {
     cluster.apply(Command::RegisterApplication {
         request: "a1".into(),
         fingerprint: interrex_core::ids::Fingerprint([1; 32]),
         app: Some(app.clone()),
         spec: crate::specs::app(1, None, None).into(),
-    });
+    })
 }
 
 #[test]
@@ -124,6 +126,45 @@ fn a_failover_restarts_nothing_and_loses_nothing() {
     assert_eq!(cluster.placement(&a), ["0@w1:1", "1@w1:1"]);
     cluster.report_driver("w1", &d, 1, exited(0));
     assert_eq!(cluster.state.usage(&"w1".into()).cores.0, used.cores.0 - 1);
+}
+
+#[test]
+fn an_executor_that_ended_unseen_is_told_with_its_exit_and_counted_once() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    cluster.register("w1", worker(8, 4096));
+    let spec = ApplicationSpec {
+        completes: true,
+        executor_limit: Some(1),
+        ..app(1, Some(1), None)
+    };
+    let a = cluster.register_app("a1", spec);
+    cluster.report_executor(&a, 0, ProcessChange::Running);
+    cluster.fail_over();
+    // It ends while nobody leads: the result waits in its agent's outbox.
+    let unacknowledged = FullReport {
+        unacknowledged: vec![Report {
+            sequence: ReportSequence(900),
+            at: Timestamp(cluster.now),
+            subject: Subject::Executor {
+                app: a.clone(),
+                executor: ExecutorId(0),
+            },
+            change: exited(0),
+        }],
+        ..FullReport::default()
+    };
+    for _ in 0..2 {
+        cluster.register_with("w1", worker(8, 4096), unacknowledged.clone());
+        let attached = attach(&mut cluster, &a);
+        let Reply::AppRegistered { app, executors } = attached.reply else {
+            panic!("{attached:?}")
+        };
+        assert_eq!(app.executors_completed, 1);
+        assert_eq!(executors, [cluster.executor(&a, 0)]);
+        assert_eq!(executors[0].state, ExecutorState::Exited);
+        let code = executors[0].exit.and_then(|exit| exit.code);
+        assert_eq!(code, Some(0));
+    }
 }
 
 #[test]
