@@ -40,6 +40,9 @@ use super::{
 /// A peer that answers no ping for twice this is taken for gone.
 const KEEPALIVE: Duration = Duration::from_millis(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+/// Pauses before a stream to a peer that cannot be reached is tried again: doubled from the first to the last.
+const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(10);
+const REOPEN_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// No answer is waited for less long than this, however short the heartbeat: a loaded machine takes its time.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(150);
 
@@ -77,6 +80,8 @@ pub(super) struct PeerLink {
     to: u64,
     timing: RaftTiming,
     client: Result<RaftPeerClient<Channel>, Status>,
+    /// Streams that could not be opened since the last one that could.
+    failures: u32,
 }
 
 // === impl Peers ===
@@ -156,6 +161,7 @@ impl Network {
             to,
             timing: self.timing,
             client,
+            failures: 0,
         }
     }
 }
@@ -190,6 +196,19 @@ impl PeerLink {
             from_node: self.from,
             body,
         })
+    }
+
+    /// Waits after a stream that could not be opened. openraft backs off inside the requests of a stream, which
+    /// nobody reads when there is no connection: without this a dead peer would be dialled thousands of times
+    /// a second.
+    async fn pace(&mut self, opened: bool) {
+        if opened {
+            self.failures = 0;
+            return;
+        }
+        let doubled = REOPEN_PAUSE_MIN.saturating_mul(1 << self.failures.min(8));
+        self.failures = self.failures.saturating_add(1);
+        tokio::time::sleep(doubled.min(REOPEN_PAUSE_MAX)).await;
     }
 
     fn deadline(option: &RPCOption) -> Duration {
@@ -310,7 +329,11 @@ impl RaftNetworkV2<Types> for PeerLink {
     where
         S: Stream<Item = AppendEntriesRequest<Types>> + OptionalSend + Unpin + 'static,
     {
-        Box::pin(async move { self.try_stream(input, &option).await.map_err(unreachable) })
+        Box::pin(async move {
+            let opened = self.try_stream(input, &option).await;
+            self.pace(opened.is_ok()).await;
+            opened.map_err(unreachable)
+        })
     }
 
     async fn vote(
@@ -356,4 +379,32 @@ impl RaftNetworkV2<Types> for PeerLink {
 
 fn unreachable(status: Status) -> RPCError<Types> {
     RPCError::Unreachable(Unreachable::from_string(reason(&status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_cannot_be_reached_is_dialled_less_and_less_often() {
+        let timing = RaftTiming::default();
+        let network = Network::new(Arc::new(Peers::new(1, BTreeMap::new())), timing);
+        // Nothing listens at the discard port.
+        let dead = NodeInfo {
+            id: "m2".into(),
+            rpc: "127.0.0.1:9".into(),
+            ..NodeInfo::default()
+        };
+        let mut link = network.link(2, &dead, Lane::Data);
+        let began = tokio::time::Instant::now();
+        for _ in 0..5 {
+            let option = RPCOption::new(timing.heartbeat);
+            let opened = link.stream_append(stream::pending(), option).await;
+            assert!(opened.is_err());
+        }
+        let pauses = Duration::from_millis(10 + 20 + 40 + 80 + 160);
+        assert!(began.elapsed() >= pauses, "{:?}", began.elapsed());
+        link.pace(true).await;
+        assert_eq!(link.failures, 0);
+    }
 }
