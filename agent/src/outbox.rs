@@ -15,11 +15,9 @@ use interrex_proto::v1::{ProcessState, WorkReport, work_report};
 
 use crate::process::WorkKey;
 
-/// Most unacknowledged reports with which a new launch is still taken. All of them fit into one registration:
-/// a report has at most [`MESSAGE_BYTES_MAX`] and two ids.
+/// Most unacknowledged reports with which a new launch is still taken. With the results of all that runs then there
+/// are never more than [`WORK_MAX`](crate::worker::WORK_MAX) above this, and all of them fit into one registration.
 pub const REPORTS_MAX: usize = 2_000;
-/// Longest message of a report, in bytes; longer ones are cut.
-pub const MESSAGE_BYTES_MAX: usize = 1_000;
 /// How long a report may stay unacknowledged until it is sent again.
 pub const RESEND_AFTER: Duration = Duration::from_secs(5);
 /// How long a report waits that the session had no room for.

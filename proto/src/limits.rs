@@ -6,8 +6,14 @@ use std::time::Duration;
 pub const NAME_BYTES_MAX: usize = 256;
 /// Largest description of one driver or application (program, arguments, environment, properties), in bytes.
 pub const SPEC_BYTES_MAX: usize = 1 << 20;
-/// Largest gRPC message of a client or session, in bytes: a description with room around it.
+/// Longest message for people in a report or an end, in bytes. Where one is made it is cut, never refused.
+pub const TEXT_BYTES_MAX: usize = 1 << 10;
+/// Largest gRPC message of a client, in bytes: a description with room around it.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Largest frame of a session, either way, in bytes. The largest ones are an agent's registration (all that it
+/// runs and all that is unacknowledged) and the answer to an application's (all its executors); whoever makes
+/// them bounds how much that can be, so that they always fit.
+pub const SESSION_MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Largest gRPC message between masters, in bytes: a batch or one snapshot chunk.
 pub const RAFT_MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Most entries of a repeated field (arguments, environment variables, properties).

@@ -13,6 +13,10 @@ pub use action::Action;
 pub use event::{Event, Now};
 pub use machine::{MachineOptions, WorkerMachine};
 
+/// Most pieces of work that one agent runs or lets wait; an order beyond it is left unanswered, and repeated by the
+/// master. Bounds the registration, which names them all.
+pub const WORK_MAX: usize = 4_000;
+
 #[cfg(test)]
 mod machine_properties;
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Words: how the ends of processes are told to the masters.
 
-use interrex_proto::v1::{DriverChanged, ExecutorChanged, Exit, ProcessState, work_report};
-
-use crate::{
-    outbox::MESSAGE_BYTES_MAX,
-    process::{EndCause, WorkKey},
+use interrex_proto::{
+    limits::TEXT_BYTES_MAX,
+    v1::{DriverChanged, ExecutorChanged, Exit, ProcessState, work_report},
 };
+
+use crate::process::{EndCause, WorkKey};
 
 /// Why a process is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,8 +157,8 @@ impl EndReason {
 }
 
 fn cut(mut message: String) -> String {
-    if message.len() > MESSAGE_BYTES_MAX {
-        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX - 4);
+    if message.len() > TEXT_BYTES_MAX {
+        let end = message.floor_char_boundary(TEXT_BYTES_MAX - 4);
         message.truncate(end);
         message.push_str(" ...");
     }

@@ -89,8 +89,8 @@ async fn talk(
     // A channel of its own for every attempt: names are resolved again, and nothing is shared with a dead one.
     let channel = channel::dial(address, options)?;
     let mut client = SessionClient::new(channel)
-        .max_decoding_message_size(limits::MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(limits::MESSAGE_BYTES_MAX);
+        .max_decoding_message_size(limits::SESSION_MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(limits::SESSION_MESSAGE_BYTES_MAX);
     let opened = owner.clone();
     let outbound = Outbound {
         opened: VecDeque::from([Box::pin(async move {

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::resources::Cores;
 
+/// Executors that one application can have at a time, whatever it asks for: all of them are told to it in one
+/// message when it attaches.
+pub const EXECUTORS_PER_APP_MAX: u64 = 10_000;
+
 /// In which order workers are tried for executors (Spark: `spark.deploy.workerSelectionPolicy`).
 /// Descending orders are the ascending ones reversed, so equal workers come in descending id order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

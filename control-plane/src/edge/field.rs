@@ -4,10 +4,8 @@
 
 use std::{borrow::Cow, fmt::Display};
 
-use interrex_proto::limits::{CORES_MAX, MEMORY_MIB_MAX, NAME_BYTES_MAX};
+use interrex_proto::limits::{CORES_MAX, MEMORY_MIB_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 
-/// Longest message of an application or agent for people, in bytes; longer ones are cut, not refused.
-pub const MESSAGE_TEXT_BYTES_MAX: usize = 4096;
 /// How much of a bad value a refusal repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 48;
 
@@ -53,11 +51,11 @@ pub fn cut(value: &str) -> String {
     shown(value).trim_matches('`').to_owned()
 }
 
-/// `text` cut to [`MESSAGE_TEXT_BYTES_MAX`] at a character's edge: messages for people are never refused.
+/// `text` cut to [`TEXT_BYTES_MAX`] at a character's edge: messages for people are never refused.
 #[must_use]
 pub fn cut_message(mut text: String) -> String {
-    if text.len() > MESSAGE_TEXT_BYTES_MAX {
-        let end = (0..=MESSAGE_TEXT_BYTES_MAX)
+    if text.len() > TEXT_BYTES_MAX {
+        let end = (0..=TEXT_BYTES_MAX)
             .rev()
             .find(|at| text.is_char_boundary(*at));
         text.truncate(end.unwrap_or(0));
@@ -233,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_at_a_character() {
-        let text = cut_message("ä".repeat(MESSAGE_TEXT_BYTES_MAX));
-        assert_eq!(text.len(), MESSAGE_TEXT_BYTES_MAX);
+        let text = cut_message("ä".repeat(TEXT_BYTES_MAX));
+        assert_eq!(text.len(), TEXT_BYTES_MAX);
         assert_eq!(cut_message("short".into()), "short");
     }
 }

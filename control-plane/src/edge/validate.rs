@@ -12,10 +12,7 @@ use interrex_proto::{
 };
 use prost::Message;
 
-pub use super::field::{
-    FieldError, MESSAGE_TEXT_BYTES_MAX, cores, cut, cut_message, id, memory, name, request_id,
-    shown,
-};
+pub use super::field::{FieldError, cores, cut, cut_message, id, memory, name, request_id, shown};
 use super::field::{count, has_nul, text, twice, within};
 
 /// Most capabilities that one worker can offer.

@@ -10,7 +10,7 @@ use crate::{
     outbox::REPORTS_MAX,
     process::{Launch, WorkKey},
     worker::{
-        Now,
+        Now, WORK_MAX,
         report::{EndReason, Outcome},
     },
 };
@@ -133,8 +133,10 @@ impl WorkerMachine {
     /// A launch that this worker has taken already is not taken again; the master is told how it stands.
     fn is_repeat(&mut self, key: &WorkKey, now: Now, actions: &mut Actions) -> bool {
         let Some(task) = self.tasks.get(key) else {
-            // Where the outbox is full, the order is left unanswered: the master will repeat it.
-            return self.repeat_result(key, now, actions) || self.is_full();
+            // Where there is no room for it or its reports, the order is left unanswered: the master will repeat it.
+            return self.repeat_result(key, now, actions)
+                || self.is_full()
+                || self.tasks.len() >= WORK_MAX;
         };
         let running = task.state == TaskState::Running;
         if running && !self.outbox.send_again(key, now.elapsed) {

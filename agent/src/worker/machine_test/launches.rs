@@ -1,6 +1,7 @@
 //! Launches and kills.
 
 use super::*;
+use crate::worker::WORK_MAX;
 
 #[test]
 fn a_repeated_launch_starts_nothing_and_the_state_is_told_again() {
@@ -246,4 +247,26 @@ fn an_address_of_a_resource_is_never_used_twice() {
         matches!(actions.as_slice(), [Action::Store(_), Action::Start(_)]),
         "{actions:?}"
     );
+}
+
+#[test]
+fn an_order_beyond_the_most_work_is_left_for_the_master_to_repeat() {
+    let mut machine = attached();
+    let free = |id: usize| {
+        let id = u32::try_from(id).expect("few");
+        let Body::LaunchExecutor(order) = launch_executor("a1", id, 0) else {
+            panic!("an order")
+        };
+        frame(Body::LaunchExecutor(LaunchExecutor {
+            memory_mib: 0,
+            ..order
+        }))
+    };
+    for id in 0..WORK_MAX {
+        assert_eq!(machine.handle(free(id), at(1)).len(), 1, "started");
+    }
+    assert_eq!(machine.handle(free(WORK_MAX), at(1)), []);
+    let first = WorkKey::executor("a1", 0);
+    let _result = machine.handle(ended(&first, EndCause::Itself, 0), at(2));
+    assert_eq!(machine.handle(free(WORK_MAX), at(3)).len(), 1, "started");
 }

@@ -1,6 +1,10 @@
 //! Registration, clusters, epochs and former lives.
 
+use interrex_proto::limits;
+use prost::Message;
+
 use super::*;
+use crate::{outbox::REPORTS_MAX, worker::WORK_MAX};
 
 #[test]
 fn an_order_of_an_older_epoch_is_refused_and_a_newer_epoch_is_on_disk_first() {
@@ -126,4 +130,42 @@ fn attempts_of_a_former_life_hold_their_cores_until_they_are_gone_and_are_then_r
             start(d(2), 2)
         ]
     );
+}
+
+#[test]
+fn the_largest_registration_fits_into_a_frame() {
+    let id = "x".repeat(limits::NAME_BYTES_MAX);
+    let outcome = Outcome {
+        exit: Some(Exit {
+            code: Some(-1),
+            signal: Some(-1),
+        }),
+        ..Outcome::failed("é".repeat(limits::TEXT_BYTES_MAX))
+    };
+    let key = WorkKey::driver(&id, u32::MAX);
+    let report = WorkReport {
+        sequence: u64::MAX,
+        body: Some(report::body(&key, outcome, u64::MAX)),
+    };
+    let running = RunningExecutor {
+        app_id: id.clone(),
+        executor_id: u32::MAX,
+        cores: u32::MAX,
+        memory_mib: u64::MAX,
+        started_at_ms: u64::MAX,
+    };
+    // A larger description is refused by every master.
+    let spec = WorkerSpec {
+        id: "x".repeat(limits::SPEC_BYTES_MAX),
+        ..WorkerSpec::default()
+    };
+    let largest = RegisterWorker {
+        cluster_id: id,
+        spec: Some(spec),
+        executors: vec![running; WORK_MAX],
+        unacknowledged: vec![report; REPORTS_MAX + WORK_MAX],
+        ..RegisterWorker::default()
+    };
+    let bytes = largest.encoded_len();
+    assert!(bytes < limits::SESSION_MESSAGE_BYTES_MAX, "{bytes}");
 }

@@ -1,7 +1,7 @@
 //! What an application still wants.
 
 use crate::{
-    config::ClusterConfig,
+    config::{ClusterConfig, EXECUTORS_PER_APP_MAX},
     resources::{Cores, Demand},
     state::{app::Application, index::app_load::AppLoad},
 };
@@ -40,10 +40,11 @@ impl Application {
 
     /// Executors that it may still get.
     pub(crate) fn executors_left(&self, load: &AppLoad) -> u64 {
-        let there = load
-            .active_count()
-            .saturating_add(u64::from(self.executors_completed));
-        self.executors_wanted
-            .map_or(u64::MAX, |wanted| u64::from(wanted).saturating_sub(there))
+        let active = load.active_count();
+        let there = active.saturating_add(u64::from(self.executors_completed));
+        let room = EXECUTORS_PER_APP_MAX.saturating_sub(active);
+        self.executors_wanted.map_or(room, |wanted| {
+            u64::from(wanted).saturating_sub(there).min(room)
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use interrex_core::{
     command::{Command, ProcessChange, Report, Subject},
-    config::ClusterConfig,
+    config::{ClusterConfig, EXECUTORS_PER_APP_MAX},
     ids::{AppId, ReportSequence},
     spec::ApplicationSpec,
     state::cluster::{ClusterState, RecoveredEntities},
@@ -40,6 +40,18 @@ fn register(state: &mut ClusterState, id: &str, cores: u32, memory: u64) -> Tran
         report: Default::default(),
     };
     apply(state, command)
+}
+
+#[test]
+fn one_application_never_has_more_executors_than_one_message_holds() {
+    let mut state = state();
+    register(&mut state, "w1", 16_000, 1 << 20);
+    let id = AppId::from("app-20261129143200-0000");
+    apply(&mut state, register_app("a1", app(1, Some(1), None)));
+    let most = usize::try_from(EXECUTORS_PER_APP_MAX).expect("few");
+    assert_eq!(state.executors_of(&id).count(), most);
+    assert_eq!(apply(&mut state, Command::Tick).effects.len(), 0);
+    assert_eq!(state.validate(), Ok(()));
 }
 
 #[test]

@@ -144,7 +144,7 @@ mod tests {
         };
         assert_eq!(
             message.len(),
-            validate::MESSAGE_TEXT_BYTES_MAX,
+            interrex_proto::limits::TEXT_BYTES_MAX,
             "cut, not refused"
         );
     }

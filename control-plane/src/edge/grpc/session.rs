@@ -11,7 +11,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures::Stream;
 use interrex_proto::{
-    limits::MESSAGE_BYTES_MAX,
+    limits::SESSION_MESSAGE_BYTES_MAX,
     v1::{
         MasterFrame, PeerFrame, peer_frame,
         session_server::{Session, SessionServer},
@@ -47,8 +47,8 @@ impl Sessions {
     /// The service, ready to be mounted, with its message bounds.
     pub(crate) fn into_service(self) -> SessionServer<Self> {
         SessionServer::new(self)
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(usize::MAX)
+            .max_decoding_message_size(SESSION_MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(SESSION_MESSAGE_BYTES_MAX)
     }
 }
 

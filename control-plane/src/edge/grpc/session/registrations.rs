@@ -58,3 +58,47 @@ pub(super) fn app_command(register: v1::RegisterApplication) -> Result<Command, 
         spec: Arc::new(spec),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use interrex_core::config::{ClusterConfig, EXECUTORS_PER_APP_MAX};
+    use interrex_proto::limits::{NAME_BYTES_MAX, SESSION_MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
+    use prost::Message;
+
+    use super::*;
+
+    #[test]
+    fn an_application_with_the_most_executors_fits_into_one_frame() {
+        let name = "x".repeat(NAME_BYTES_MAX);
+        let active = v1::ExecutorInfo {
+            executor_id: u32::MAX,
+            worker_id: name.clone(),
+            worker_host: name.clone(),
+            worker_web: name.clone(),
+            cores: u32::MAX,
+            memory_mib: u64::MAX,
+            state: "LAUNCHING".to_owned(),
+            exit: None,
+            message: "killed by its application".to_owned(),
+        };
+        let ended = v1::ExecutorInfo {
+            exit: Some(v1::Exit {
+                code: Some(-1),
+                signal: Some(-1),
+            }),
+            message: "x".repeat(TEXT_BYTES_MAX),
+            ..active.clone()
+        };
+        let retained = ClusterConfig::default().retained_executors_per_app;
+        let mut executors = vec![active; usize::try_from(EXECUTORS_PER_APP_MAX).unwrap()];
+        executors.extend(vec![ended; usize::try_from(retained).unwrap()]);
+        let largest = v1::Registered {
+            cluster_id: name.clone(),
+            app_id: name,
+            executors,
+            ..Default::default()
+        };
+        let bytes = largest.encoded_len();
+        assert!(bytes < SESSION_MESSAGE_BYTES_MAX, "{bytes}");
+    }
+}
