@@ -51,6 +51,11 @@ pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
     fn members(&self) -> Vec<MemberStatus>;
     /// Whether this master can take part.
     fn health(&self) -> Health;
+    /// The id of the cluster that this master belongs to, where the backend gives it one: known to a leader at the
+    /// latest when its epoch is open, and the same for ever. `None`: the backend leaves that to what it stores.
+    fn cluster_id(&self) -> Option<String> {
+        None
+    }
     /// Hands leadership to `to`, or to the most up-to-date standby; returns the new leader's id.
     ///
     /// # Errors

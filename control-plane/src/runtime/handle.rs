@@ -59,7 +59,7 @@ pub struct MasterStatus {
     pub leader: Option<MasterInfo>,
     /// All masters that are known, itself included, ordered by id.
     pub masters: Vec<MasterInfo>,
-    /// The cluster's id; empty on a master that does not lead.
+    /// The cluster's id; empty on a master that does not lead, unless the backend knows it.
     pub cluster_id: String,
     /// `STANDBY`, `RECOVERING`, `COMPLETING_RECOVERY` or `ALIVE`.
     pub recovery: &'static str,
@@ -207,7 +207,10 @@ impl MasterHandle {
         } else {
             view.recovery().name()
         };
-        let cluster_id = view.cluster_id().to_owned();
+        let cluster_id = match view.cluster_id() {
+            "" => self.shared.admin.cluster_id().unwrap_or_default(),
+            known => known.to_owned(),
+        };
         MasterStatus {
             me,
             role,

@@ -24,6 +24,7 @@ pub(crate) mod leader_loop;
 pub(crate) mod peers;
 pub(crate) mod pulse;
 pub(crate) mod read_gate;
+pub(crate) mod takeover;
 pub(crate) mod tasks;
 
 pub use self::{

@@ -8,7 +8,6 @@ use interrex_core::{
     config::ClusterConfig,
     ids::Epoch,
     leader::{LeaderConfig, LeaderMachine, StepDown},
-    transition::Mutation,
 };
 use interrex_persistence::{
     election::{LeaderElection, Leadership},
@@ -26,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     edge::convert::master_message,
-    records::{self, NewerFormat},
     runtime::{
         dispatcher::Dispatcher,
         handle::{MasterHandle, Role, Shared},
@@ -35,6 +33,7 @@ use crate::{
         peers::Peers,
         port::{LeaderPort, MAILBOX_MAX, READS_MAX},
         read_gate::ReadGate,
+        takeover::{Takeover, Unfit},
         tasks::{OnEnd, Tasks},
         view::ClusterView,
     },
@@ -79,7 +78,7 @@ enum Ended {
     /// It never began: the epoch could not be opened.
     NotOpened(CommitError),
     /// It must not begin.
-    Unfit(NewerFormat),
+    Unfit(Unfit),
 }
 
 // === impl RoleOptions ===
@@ -175,7 +174,7 @@ impl RoleTask {
             }
             Some(Ended::Unfit(error)) => {
                 tracing::error!(epoch = epoch.0, %error, "this master must not lead");
-                "newer_format"
+                error.name()
             }
             None => {
                 tracing::error!(epoch = epoch.0, "the leader's loop panicked: stepping down");
@@ -231,7 +230,8 @@ impl RoleTask {
             commit_deadline: self.options.commit_deadline,
             waiters: Waiters::default(),
         };
-        pump.initialize(uuid::Uuid::new_v4().to_string());
+        let minted = || uuid::Uuid::new_v4().to_string();
+        pump.initialize(self.shared.admin.cluster_id().unwrap_or_else(minted));
         let port = LeaderPort {
             epoch,
             mailbox: mailbox_tx,
@@ -278,21 +278,16 @@ impl RoleTask {
         epoch: Epoch,
         recovered: Recovered,
         heartbeats: &Arc<Heartbeats>,
-    ) -> Result<(LeaderMachine, ClusterView), NewerFormat> {
-        let (config, cluster) = (self.options.leader, self.cluster.clone());
-        let (now, heartbeats) = (self.shared.clock.now(), Arc::clone(heartbeats));
-        let work = move || {
-            let records = recovered.records.len();
-            let decoded = records::decode_all(recovered)?;
-            let machine = LeaderMachine::recover(epoch, config, cluster, decoded.entities, now);
-            for note in machine.state().inconsistencies() {
-                tracing::warn!(epoch = epoch.0, note, "stored records do not fit together");
-            }
-            let quarantined = decoded.quarantined.len();
-            tracing::info!(epoch = epoch.0, records, quarantined, "recovered");
-            let view = first_view(&machine, heartbeats);
-            Ok((machine, view))
+    ) -> Result<(LeaderMachine, ClusterView), Unfit> {
+        let takeover = Takeover {
+            epoch,
+            leader: self.options.leader,
+            cluster: self.cluster.clone(),
+            backend_cluster: self.shared.admin.cluster_id(),
+            now: self.shared.clock.now(),
+            heartbeats: Arc::clone(heartbeats),
         };
+        let work = move || takeover.recover(recovered);
         match tokio::task::spawn_blocking(work).await {
             Ok(made) => made,
             Err(panicked) => match panicked.try_into_panic() {
@@ -360,30 +355,6 @@ impl RoleTask {
             }
         }
     }
-}
-
-/// What readers see before the first commit: everything that was recovered.
-fn first_view(machine: &LeaderMachine, heartbeats: Arc<Heartbeats>) -> ClusterView {
-    let state = machine.state();
-    let mut view = ClusterView::new(machine.epoch(), heartbeats);
-    view.set_recovery(state.recovery_state());
-    view.apply(&[Mutation::PutMeta(state.meta().clone())]);
-    state
-        .workers()
-        .for_each(|worker| view.apply(&[Mutation::PutWorker(Arc::clone(worker))]));
-    state
-        .apps()
-        .for_each(|app| view.apply(&[Mutation::PutApp(Arc::clone(app))]));
-    state
-        .drivers()
-        .for_each(|driver| view.apply(&[Mutation::PutDriver(Arc::clone(driver))]));
-    state
-        .executors()
-        .for_each(|exec| view.apply(&[Mutation::PutExecutor(Arc::clone(exec))]));
-    state
-        .requests()
-        .for_each(|request| view.apply(&[Mutation::PutRequest(Arc::clone(request))]));
-    view
 }
 
 fn lost() -> CommitError {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use interrex_control_plane::{
+    app::Master,
     records,
     runtime::{RequestError, Role},
 };
@@ -9,12 +10,13 @@ use interrex_core::command::Command;
 use interrex_persistence::{
     election::MasterInfo,
     memory::MemoryCluster,
+    raft::{self, RaftOptions},
     record::{CommitBatch, Mutation, RecordKey},
 };
 use interrex_proto::v1::RecordEnvelope;
 use prost::Message;
 
-use crate::support::{PATIENCE, client, has_role, leads, start, status, submit};
+use crate::support::{PATIENCE, bind, client, has_role, leads, start, status, submit};
 
 /// Puts bytes under a key, as somebody else who led in between.
 async fn tamper(cluster: &MemoryCluster, key: RecordKey, value: Bytes) {
@@ -131,4 +133,25 @@ async fn a_master_does_not_lead_over_what_a_newer_version_wrote() {
     );
     assert!(master.handle.view().is_empty());
     master.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_and_backend_name_the_same_cluster() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ids = Vec::new();
+    // The address is another one each time: a cluster of one knows no other by it.
+    for _life in 0..2 {
+        let (options, listeners) = bind("m1");
+        let peers = [("m1".to_owned(), options.me.rpc.clone())].into();
+        let backend = raft::open(RaftOptions::new(options.me.clone(), peers, dir.path())).await;
+        let backend = backend.expect("a backend");
+        let master = Master::start(options, listeners, backend).expect("a master");
+        let view = leads(&master).await;
+        let named = master.handle.admin().cluster_id();
+        assert_eq!(named.as_deref(), Some(view.cluster_id()));
+        assert_eq!(master.handle.status().cluster_id, view.cluster_id());
+        ids.extend(named);
+        master.shutdown().await;
+    }
+    assert_eq!(ids[0], ids[1]);
 }

@@ -185,6 +185,10 @@ impl BackendAdmin for RaftAdmin {
         }
     }
 
+    fn cluster_id(&self) -> Option<String> {
+        Some(self.node.cluster_id()).filter(|id| !id.is_empty())
+    }
+
     async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError> {
         let term = self.leading()?;
         let heir = match to {

@@ -39,6 +39,14 @@ pub(crate) fn start_configured(
     faults: &Faults,
     change: impl FnOnce(&mut MasterOptions),
 ) -> RunningMaster {
+    let (mut options, listeners) = bind(id);
+    change(&mut options);
+    let backend = faults.wrap(cluster.join(options.me.clone()));
+    Master::start(options, listeners, backend).expect("a master")
+}
+
+/// Free ports for the master `id`, and its options.
+pub(crate) fn bind(id: &str) -> (MasterOptions, Listeners) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = ServerOptions {
         rpc: local,
@@ -53,10 +61,8 @@ pub(crate) fn start_configured(
         ..MasterConfig::default()
     };
     let listeners = Listeners::bind(&config.server).expect("free ports");
-    let mut options = MasterOptions::from_config(&config, &listeners);
-    change(&mut options);
-    let backend = faults.wrap(cluster.join(options.me.clone()));
-    Master::start(options, listeners, backend).expect("a master")
+    let options = MasterOptions::from_config(&config, &listeners);
+    (options, listeners)
 }
 
 /// Waits until this master leads and its cluster has an id.
