@@ -112,9 +112,13 @@ impl Driver {
                     exit: Some(exit),
                     ..self.clone()
                 };
-                let reason = "ended by its worker without a request";
+                let reason = if self.kill_requested {
+                    exit.describe()
+                } else {
+                    "ended by its worker without a request".to_owned()
+                };
                 next.lost(
-                    reason.to_owned(),
+                    reason,
                     self.state == DriverState::Launching,
                     at,
                     now,

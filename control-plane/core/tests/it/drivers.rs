@@ -241,6 +241,8 @@ fn a_kill_is_repeated_until_the_worker_answers() {
     assert_eq!(orders(&cluster.tick_after(secs(1))), kill);
     cluster.report_driver("w1", &id, 1, killed());
     assert_eq!(cluster.driver(&id).state, DriverState::Killed);
+    // Asked for: nobody must read that the worker did it of its own accord.
+    assert_eq!(cluster.driver(&id).message, "ended by signal 15");
     assert!(orders(&cluster.tick_after(secs(5))).is_empty());
     let again = cluster.apply(Command::Kill { id: id.to_string() });
     assert!(matches!(
