@@ -36,8 +36,9 @@ pub struct Usage {
     pub outbox: usize,
 }
 
-/// Describes every metric of the agent to the installed recorder.
+/// Describes every metric of the agent, and of its session, to the installed recorder.
 pub fn describe() {
+    interrex_client::metrics::describe();
     describe_gauge!(PROCESSES, "Processes of this agent by state");
     describe_histogram!(
         LAUNCH_DURATION,

@@ -194,7 +194,7 @@ impl Liveness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::cluster::RecoveredEntities;
+    use crate::state::{cluster::RecoveredEntities, worker::Worker};
 
     fn table() -> Liveness {
         let config = ClusterConfig::default();
@@ -239,6 +239,50 @@ mod tests {
         assert_eq!(table.expired(Timestamp(3_600_000)), []);
         assert_eq!(run(&mut table, 3_600_100, 3_619_900), []);
         assert_eq!(run(&mut table, 3_620_000, 3_620_000).len(), 1);
+    }
+
+    #[test]
+    fn a_leader_that_was_stopped_for_half_a_minute_expires_only_who_stays_silent() {
+        let workers: Vec<_> = (0..1_000)
+            .map(|n| WorkerId::from(format!("w{n}")))
+            .collect();
+        let mut table = table();
+        let beat = |table: &mut Liveness, of: &[WorkerId], at: u64| {
+            of.iter().for_each(|w| table.touch_worker(w, Timestamp(at)));
+        };
+        beat(&mut table, &workers, 0);
+        assert_eq!(run(&mut table, 0, 5_000), []);
+        beat(&mut table, &workers, 5_000);
+        assert_eq!(run(&mut table, 5_100, 10_000), []);
+        // SIGSTOP at 10 s, SIGCONT at 40 s: every deadline has passed, and no heartbeat was read meanwhile.
+        assert_eq!(table.expired(Timestamp(40_000)), []);
+        assert_eq!(run(&mut table, 40_100, 45_000), []);
+        beat(&mut table, &workers[1..], 45_000);
+        let silent = workers[0].clone();
+        let expire = Command::ExpireWorker { worker: silent };
+        assert_eq!(run(&mut table, 45_100, 64_900), [(60_000, expire)]);
+    }
+
+    #[test]
+    fn a_leader_whose_wall_clock_is_an_hour_off_expires_nobody_for_that() {
+        const HOUR: u64 = 3_600_000;
+        let config = ClusterConfig::default();
+        let worker = Worker {
+            id: WorkerId::from("w1"),
+            spec: Default::default(),
+            state: WorkerState::Alive,
+            registered_at: Timestamp(HOUR),
+        };
+        let entities = RecoveredEntities {
+            workers: vec![worker],
+            ..RecoveredEntities::default()
+        };
+        for now in [0, 2 * HOUR] {
+            let state = ClusterState::recover(config.clone(), entities.clone(), Timestamp(now));
+            let mut table = Liveness::renewed(&state, &config, Timestamp(now));
+            assert_eq!(run(&mut table, now, now + 19_900), []);
+            assert_eq!(run(&mut table, now + 20_000, now + 20_000).len(), 1);
+        }
     }
 
     #[test]
