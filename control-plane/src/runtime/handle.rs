@@ -13,6 +13,7 @@ use interrex_core::{
 use interrex_persistence::{
     backend::BackendAdmin,
     election::{LeaderView, MasterInfo},
+    error::AdminError,
 };
 use interrex_proto::v1;
 use tokio::{
@@ -26,6 +27,7 @@ use crate::{
     runtime::{
         clock::MonotonicClock,
         error::RequestError,
+        hand_over::HandOver,
         port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
         pulse::Pulse,
         view::ClusterView,
@@ -226,6 +228,31 @@ impl MasterHandle {
     #[must_use]
     pub fn admin(&self) -> Arc<dyn BackendAdmin> {
         Arc::clone(&self.shared.admin)
+    }
+
+    /// Hands leadership to `to`, or to the most up-to-date standby; returns the new leader's id. What is under way
+    /// is finished first, so nobody is left in doubt about a commit; what comes meanwhile waits, and goes to the
+    /// new leader, or is served here if nobody takes over.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the answer, not the transfer.
+    pub async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError> {
+        let port = self.port().map_err(|_stands_by| AdminError::NotLeader)?;
+        let (done, answered) = oneshot::channel();
+        let refused = match port.hand_overs.try_send(HandOver { to, done }) {
+            // Dropped unanswered: the leadership has ended otherwise.
+            Ok(()) => return answered.await.unwrap_or(Err(AdminError::NotLeader)),
+            Err(refused) => refused,
+        };
+        Err(match refused {
+            TrySendError::Full(_) => {
+                AdminError::Refused("leadership is being handed over already".to_owned())
+            }
+            TrySendError::Closed(_) => AdminError::NotLeader,
+        })
     }
 
     /// How long ago the master's loop last turned; `/livez` fails when this is many seconds.

@@ -3,7 +3,7 @@
 //! Owns the machine, the view that is being built, and everybody who waits. Never waits for anything but its
 //! inputs: commits run in a task of their own, frames go into bounded queues.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
     command::Command,
@@ -32,10 +32,11 @@ use crate::{
     runtime::{
         dispatcher::Dispatcher,
         error::RequestError,
+        hand_over::{Departure, HandOver, Progress},
         handle::{MasterHandle, Shared},
         heartbeats::Heartbeats,
         peers::{Changes, Peers},
-        port::{Input, MAILBOX_MAX, Outcome, Waiter},
+        port::{Input, MAILBOX_MAX, Outcome, Waiters},
         view::ClusterView,
     },
 };
@@ -46,8 +47,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 const INPUTS_MAX: usize = 1024;
 /// Commands that may wait in the machine before the mailbox is left alone: from there on it fills and refuses.
 const BACKLOG_MAX: usize = 1024;
-/// How long a leader that stops waits for what is under way.
-const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 type Committed = Result<Result<CommitSeq, CommitError>, Elapsed>;
 
@@ -75,20 +74,27 @@ pub(crate) struct Signals {
     pub(crate) over: CancellationToken,
     /// The master is to stop.
     pub(crate) stop: CancellationToken,
+    /// Somebody else is to lead.
+    pub(crate) hand_overs: mpsc::Receiver<HandOver>,
 }
 
-/// Who waits for an answer.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters {
-    waiting: BTreeMap<Ticket, Waiter>,
-    next: u64,
+/// What the loop waits for.
+struct Sources {
+    mailbox: mpsc::Receiver<Input>,
+    /// Taken from the mailbox.
+    inbox: Vec<Input>,
+    ticks: Interval,
+    commit: Option<(BatchId, JoinHandle<Committed>)>,
+    signals: Signals,
+    departure: Departure,
 }
 
 /// What the loop has woken up for.
 enum Event {
     Lost,
     Stop,
-    DrainedTooLong,
+    HandOver(HandOver),
+    Departure(Progress),
     Committed(BatchId, Committed),
     Tick(Instant),
     Inputs,
@@ -101,55 +107,58 @@ impl LeaderLoop {
     /// Leads until the leadership ends; everybody who waited has been answered then.
     pub(crate) async fn run(
         mut self,
-        mut mailbox: mpsc::Receiver<Input>,
+        mailbox: mpsc::Receiver<Input>,
         signals: Signals,
     ) -> StepDown {
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut inbox = Vec::with_capacity(INPUTS_MAX);
-        let mut commit: Option<(BatchId, JoinHandle<Committed>)> = None;
-        let mut stopping = None;
+        let mut sources = Sources::new(mailbox, signals);
         let reason = loop {
-            if stopping.is_some() && self.machine.is_idle() {
-                self.machine.step_down(StepDown::Resigned);
+            if sources.departure.is_draining() && self.machine.is_idle() {
+                self.depart(&mut sources.departure);
             }
-            if let Some(reason) = self.act(&mut commit) {
+            if let Some(reason) = self.act(&mut sources.commit) {
                 break reason;
             }
-            let accepts = stopping.is_none() && self.machine.queue_len() < BACKLOG_MAX;
-            let event = tokio::select! {
-                biased;
-                () = signals.lost.cancelled() => Event::Lost,
-                () = signals.over.cancelled() => Event::Lost,
-                () = signals.stop.cancelled(), if stopping.is_none() => Event::Stop,
-                () = sleep_until(stopping) => Event::DrainedTooLong,
-                (batch, result) = finished(&mut commit) => Event::Committed(batch, result),
-                due = ticks.tick() => Event::Tick(due),
-                received = mailbox.recv_many(&mut inbox, INPUTS_MAX), if accepts => {
-                    if received == 0 { Event::MailboxClosed } else { Event::Inputs }
-                }
-            };
-            match event {
+            let room = self.machine.queue_len() < BACKLOG_MAX;
+            match sources.next(room).await {
                 Event::Lost => self.machine.step_down(StepDown::Lost),
-                Event::Stop => stopping = Some(Instant::now() + DRAIN_MAX),
-                Event::DrainedTooLong | Event::MailboxClosed => {
+                Event::Stop => sources.departure.stop(),
+                Event::HandOver(order) => sources.departure.begin(order),
+                Event::Departure(Progress::DrainedTooLong) => {
+                    tracing::warn!(epoch = self.epoch().0, "leaving with a commit under way");
+                    self.depart(&mut sources.departure);
+                }
+                Event::Departure(Progress::Failed) => sources.departure.stay(),
+                Event::Departure(Progress::Moved) | Event::MailboxClosed => {
                     self.machine.step_down(StepDown::Resigned);
                 }
                 Event::Committed(batch, result) => {
-                    commit = None;
+                    sources.commit = None;
                     self.on_commit(batch, result);
                 }
-                Event::Tick(due) => self.on_tick(due, &mut ticks),
+                Event::Tick(due) if sources.departure.is_staying() => {
+                    self.on_tick(due, &mut sources.ticks);
+                }
+                // Whatever a tick would begin could be left unfinished.
+                Event::Tick(_) => self.shared.pulse.beat(),
                 Event::Inputs => {
+                    let Sources { inbox, .. } = &mut sources;
                     inbox.drain(..).for_each(|input| self.on_input(input));
-                    if commit.is_none() {
-                        self.gather(&mut mailbox).await;
+                    if sources.commit.is_none() {
+                        self.gather(&mut sources.mailbox).await;
                     }
                 }
             }
         };
-        self.refuse_rest(&mut mailbox).await;
+        self.refuse_rest(&mut sources.mailbox).await;
         reason
+    }
+
+    /// Nothing is under way any more, or it is not waited for: hands over as ordered, or resigns.
+    fn depart(&mut self, departure: &mut Departure) {
+        let admin = Arc::clone(&self.shared.admin);
+        if !departure.hand_over(admin, &self.shared.me.id) {
+            self.machine.step_down(StepDown::Resigned);
+        }
     }
 
     /// Lets those who are about to ask do so before a batch leaves: after a commit its callers come back all
@@ -342,18 +351,38 @@ impl LeaderLoop {
     }
 }
 
-// === impl Waiters ===
+// === impl Sources ===
 
-impl Waiters {
-    fn add(&mut self, waiter: Waiter) -> Ticket {
-        let ticket = Ticket(self.next);
-        self.next += 1;
-        self.waiting.insert(ticket, waiter);
-        ticket
+impl Sources {
+    fn new(mailbox: mpsc::Receiver<Input>, signals: Signals) -> Self {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            mailbox,
+            inbox: Vec::with_capacity(INPUTS_MAX),
+            ticks,
+            commit: None,
+            signals,
+            departure: Departure::default(),
+        }
     }
 
-    fn take(&mut self, ticket: Ticket) -> Option<Waiter> {
-        self.waiting.remove(&ticket)
+    /// The next thing to deal with. `room`: whether the machine can take more.
+    async fn next(&mut self, room: bool) -> Event {
+        let (stays, stops) = (self.departure.is_staying(), self.departure.is_stopping());
+        tokio::select! {
+            biased;
+            () = self.signals.lost.cancelled() => Event::Lost,
+            () = self.signals.over.cancelled() => Event::Lost,
+            () = self.signals.stop.cancelled(), if !stops => Event::Stop,
+            progress = self.departure.progress() => Event::Departure(progress),
+            (batch, result) = finished(&mut self.commit) => Event::Committed(batch, result),
+            due = self.ticks.tick() => Event::Tick(due),
+            Some(order) = self.signals.hand_overs.recv(), if stays => Event::HandOver(order),
+            received = self.mailbox.recv_many(&mut self.inbox, INPUTS_MAX), if stays && room => {
+                if received == 0 { Event::MailboxClosed } else { Event::Inputs }
+            }
+        }
     }
 }
 
@@ -367,12 +396,5 @@ async fn finished(commit: &mut Option<(BatchId, JoinHandle<Committed>)>) -> (Bat
         Ok(result) => (batch, result),
         // It panicked, or the runtime ends: what it did is not known.
         Err(error) => (batch, Ok(Err(CommitError::Indeterminate(Box::new(error))))),
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

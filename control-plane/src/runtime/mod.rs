@@ -20,6 +20,7 @@ pub mod view;
 
 pub(crate) mod clock;
 pub(crate) mod dispatcher;
+pub(crate) mod hand_over;
 pub(crate) mod leader_loop;
 pub(crate) mod peers;
 pub(crate) mod pulse;

@@ -1,13 +1,15 @@
 //! The way into one leadership: made when the leader's loop starts, taken away when it ends.
 
+use std::collections::BTreeMap;
+
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
 
-use interrex_core::{command::Command, ids::Epoch, transition::Reply};
+use interrex_core::{command::Command, ids::Epoch, leader::Ticket, transition::Reply};
 
-use crate::runtime::error::RequestError;
+use crate::runtime::{error::RequestError, hand_over::HandOver};
 
 /// Requests that may wait for the leader's loop. A full mailbox refuses with [`RequestError::Busy`].
 pub const MAILBOX_MAX: usize = 4096;
@@ -42,6 +44,14 @@ pub(crate) struct LeaderPort {
     pub(crate) epoch: Epoch,
     pub(crate) mailbox: mpsc::Sender<Input>,
     pub(crate) reads: mpsc::Sender<oneshot::Sender<Result<(), RequestError>>>,
+    pub(crate) hand_overs: mpsc::Sender<HandOver>,
+}
+
+/// Who waits for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    waiting: BTreeMap<Ticket, Waiter>,
+    next: u64,
 }
 
 // === impl Waiter ===
@@ -66,5 +76,20 @@ impl std::fmt::Debug for Waiter {
             Self::Caller(_) => "Caller",
             Self::Session(_) => "Session",
         })
+    }
+}
+
+// === impl Waiters ===
+
+impl Waiters {
+    pub(crate) fn add(&mut self, waiter: Waiter) -> Ticket {
+        let ticket = Ticket(self.next);
+        self.next += 1;
+        self.waiting.insert(ticket, waiter);
+        ticket
+    }
+
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<Waiter> {
+        self.waiting.remove(&ticket)
     }
 }

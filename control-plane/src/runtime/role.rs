@@ -27,11 +27,12 @@ use crate::{
     edge::convert::master_message,
     runtime::{
         dispatcher::Dispatcher,
+        hand_over::HAND_OVERS_MAX,
         handle::{MasterHandle, Role, Shared},
         heartbeats::Heartbeats,
-        leader_loop::{LeaderLoop, Signals, Waiters},
+        leader_loop::{LeaderLoop, Signals},
         peers::Peers,
-        port::{LeaderPort, MAILBOX_MAX, READS_MAX},
+        port::{LeaderPort, MAILBOX_MAX, READS_MAX, Waiters},
         read_gate::ReadGate,
         takeover::{Takeover, Unfit},
         tasks::{OnEnd, Tasks},
@@ -208,6 +209,7 @@ impl RoleTask {
 
         let (mailbox_tx, mailbox) = mpsc::channel(MAILBOX_MAX);
         let (reads_tx, reads) = mpsc::channel(READS_MAX);
+        let (hand_overs_tx, hand_overs) = mpsc::channel(HAND_OVERS_MAX);
         let over = CancellationToken::new();
         let _ends_the_gate = over.clone().drop_guard();
         let gate = ReadGate {
@@ -236,12 +238,14 @@ impl RoleTask {
             epoch,
             mailbox: mailbox_tx,
             reads: reads_tx,
+            hand_overs: hand_overs_tx,
         };
         self.announce(port, view, began.elapsed());
         let signals = Signals {
             lost: leadership.lost.clone(),
             over,
             stop: stop.clone(),
+            hand_overs,
         };
         Ended::SteppedDown(pump.run(mailbox, signals).await)
     }

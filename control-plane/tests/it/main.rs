@@ -19,6 +19,7 @@ mod app_failover;
 mod apps;
 mod control;
 mod failover;
+mod hand_over;
 mod patience;
 mod recovery;
 mod rest;

@@ -131,12 +131,8 @@ impl v1::control_server::Control for Control {
             if let Some(to) = &to {
                 validate::id("to", to).map_err(|e| errors::field(&e))?;
             }
-            let leader =
-                self.administer(
-                    TRANSFER_TIMEOUT,
-                    |a| async move { a.transfer_leader(to).await },
-                );
-            let leader = leader.await?;
+            let transfer = self.handle.transfer_leader(to);
+            let leader = self.bounded(TRANSFER_TIMEOUT, transfer).await?;
             Ok(v1::TransferLeaderResponse {
                 leader,
                 epoch: self.handle.status().epoch.0,
@@ -300,7 +296,15 @@ impl Control {
     where
         F: Future<Output = Result<String, interrex_persistence::error::AdminError>>,
     {
-        match timeout(limit, action(self.handle.admin())).await {
+        self.bounded(limit, action(self.handle.admin())).await
+    }
+
+    async fn bounded(
+        &self,
+        limit: Duration,
+        change: impl Future<Output = Result<String, interrex_persistence::error::AdminError>>,
+    ) -> Result<String, Status> {
+        match timeout(limit, change).await {
             Ok(result) => result.map_err(|e| errors::admin(&e, &self.handle.status())),
             Err(_elapsed) => Err(Status::deadline_exceeded(format!(
                 "not finished within {} s; ask for the cluster's status",
