@@ -18,7 +18,7 @@ use interrex_persistence::{
 use interrex_proto::v1;
 use tokio::{
     sync::{mpsc::error::TrySendError, oneshot, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -33,6 +33,9 @@ use crate::{
         view::ClusterView,
     },
 };
+
+/// How long news of a leader may take to come here.
+const HEARSAY_MAX: Duration = Duration::from_millis(500);
 
 /// What this master is doing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -253,6 +256,20 @@ impl MasterHandle {
             }
             TrySendError::Closed(_) => AdminError::NotLeader,
         })
+    }
+
+    /// The epoch that `leader`, to whom leadership was just handed over, leads in. Waits a little until this master
+    /// has heard of it; the newest known epoch where it does not.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn epoch_of(&self, leader: &str) -> Epoch {
+        let mut leaders = self.shared.leaders.clone();
+        let heard = leaders.wait_for(|view| view.leader.as_ref().is_some_and(|l| l.id == leader));
+        match timeout(HEARSAY_MAX, heard).await {
+            Ok(Ok(view)) => Epoch(view.epoch.0),
+            Ok(Err(_)) | Err(_) => self.status().epoch,
+        }
     }
 
     /// How long ago the master's loop last turned; `/livez` fails when this is many seconds.

@@ -113,7 +113,8 @@ async fn a_transfer_finishes_what_is_under_way_and_leaves_nobody_in_doubt() {
     let transfer = async {
         let to = TransferLeaderRequest { to: String::new() };
         let answer = operator.transfer_leader(to).await.expect("transferred");
-        assert_eq!(answer.into_inner().leader, "m2");
+        let answer = answer.into_inner();
+        assert_eq!((answer.leader.as_str(), answer.epoch), ("m2", 2));
     };
     leaves_nobody_in_doubt(&first.handle, &second, transfer).await;
     has_role(&first, Role::Standby).await;

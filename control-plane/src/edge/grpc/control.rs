@@ -133,10 +133,8 @@ impl v1::control_server::Control for Control {
             }
             let transfer = self.handle.transfer_leader(to);
             let leader = self.bounded(TRANSFER_TIMEOUT, transfer).await?;
-            Ok(v1::TransferLeaderResponse {
-                leader,
-                epoch: self.handle.status().epoch.0,
-            })
+            let epoch = self.handle.epoch_of(&leader).await.0;
+            Ok(v1::TransferLeaderResponse { leader, epoch })
         })
         .await
     }
