@@ -1,6 +1,6 @@
 //! The command line, as a tree. Each command's options and examples stand beside its code.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -9,7 +9,7 @@ use crate::{
     bench::BenchArgs,
     cluster::ClusterArgs,
     completions::CompletionsArgs,
-    config::command::ConfigCommand,
+    config::command::ConfigArgs,
     dev::DevArgs,
     jobs::{kill::KillArgs, list::ListArgs, logs::LogsArgs, status::StatusArgs, wait::WaitArgs},
     logging::LogArgs,
@@ -25,6 +25,8 @@ Examples:
   interrex submit --wait -- sh -c 'echo hello'      run a driver
   interrex list drivers
   interrex cluster status
+
+Client commands take --masters, --deadline and -o, before or behind the command's name.
 
 Exit codes:
   0 ok               1 failed           2 usage          3 no leader reachable
@@ -79,8 +81,45 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Show or check the configuration
-    #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(ConfigArgs),
+}
+
+/// The options of client commands, which may stand before the command's name, too.
+const CLIENT_OPTIONS: [&str; 4] = ["--masters", "--output", "--deadline", "-o"];
+/// The options of the program itself that take a value.
+const GLOBAL_OPTIONS: [&str; 4] = [
+    "--config",
+    "--log-format",
+    "--log-filter",
+    "--exit-with-parent",
+];
+
+/// Moves client options that stand before the command's name behind it, where clap looks for them. They cannot
+/// be options of the program itself: `--masters` is a number to `dev`, and another thing to `agent`.
+pub(crate) fn client_options_behind(args: &[OsString]) -> Vec<OsString> {
+    let (mut kept, mut moved) = (Vec::new(), Vec::new());
+    let mut rest = args.iter();
+    kept.extend(rest.next().cloned());
+    while let Some(arg) = rest.next() {
+        let text = arg.to_string_lossy();
+        if !text.starts_with('-') || text == "--" {
+            kept.push(arg.clone());
+            kept.append(&mut moved);
+            break;
+        }
+        let name = text.split_once('=').map_or(text.as_ref(), |(name, _)| name);
+        let client =
+            CLIENT_OPTIONS.contains(&name) || (text.starts_with("-o") && !text.starts_with("--"));
+        let list = if client { &mut moved } else { &mut kept };
+        list.push(arg.clone());
+        // Without `=`, the value is the next word.
+        if CLIENT_OPTIONS.contains(&text.as_ref()) || GLOBAL_OPTIONS.contains(&text.as_ref()) {
+            list.extend(rest.next().cloned());
+        }
+    }
+    kept.extend(moved);
+    kept.extend(rest.cloned());
+    kept
 }
 
 // === impl Command ===
@@ -117,6 +156,43 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    fn behind(line: &str) -> String {
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let words = client_options_behind(&args);
+        let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn client_options_may_stand_before_the_command() {
+        for (typed, meant) in [
+            ("x -o json list apps", "x list -o json apps"),
+            ("x -ojson list apps", "x list -ojson apps"),
+            (
+                "x --masters=a:1 --config c cluster status",
+                "x --config c cluster --masters=a:1 status",
+            ),
+            (
+                "x --log-format json --masters a:1 submit -- -o y",
+                "x --log-format json submit --masters a:1 -- -o y",
+            ),
+            ("x --help", "x --help"),
+            ("x -o json", "x -o json"),
+            ("x status --masters a:1 y", "x status --masters a:1 y"),
+        ] {
+            assert_eq!(behind(typed), meant);
+        }
+        for line in [
+            "x -o json --masters a:1 cluster status",
+            "x cluster -o json status --masters a:1",
+            "x -o json config show",
+            "x --deadline 3s kill driver-0",
+        ] {
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            Cli::try_parse_from(client_options_behind(&args)).unwrap();
+        }
     }
 
     #[test]

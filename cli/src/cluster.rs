@@ -24,43 +24,33 @@ Examples:
 pub(crate) struct ClusterArgs {
     #[command(subcommand)]
     command: ClusterCommand,
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What to do with the masters.
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
     /// Show the masters, who leads, and since which epoch
-    Status(Shared),
+    Status,
     /// Hand leadership to another master
     TransferLeader {
         /// To this master; the most up-to-date standby if none is named
         id: Option<String>,
-        #[command(flatten)]
-        shared: Shared,
     },
     /// Add a master, or let one whose disk was wiped back in
     Add {
         /// The master and its RPC address
         #[arg(value_name = "ID=ADDR", value_parser = parse_member)]
         member: (String, String),
-        #[command(flatten)]
-        shared: Shared,
     },
     /// Remove a master
     Remove {
         /// The master
         id: String,
-        #[command(flatten)]
-        shared: Shared,
     },
-}
-
-#[derive(Debug, clap::Args)]
-struct Shared {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: OutputArgs,
 }
 
 fn parse_member(text: &str) -> Result<(String, String), String> {
@@ -73,52 +63,41 @@ fn parse_member(text: &str) -> Result<(String, String), String> {
 
 /// Runs `interrex cluster`.
 pub(crate) async fn run(args: ClusterArgs) -> Done {
+    let client = args.connect.client()?;
+    let format = args.output.output;
     match args.command {
-        ClusterCommand::Status(shared) => {
-            let cluster = shared.connect.client()?.cluster().await?;
-            match shared.output.output {
+        ClusterCommand::Status => {
+            let cluster = args.connect.patiently(client.cluster()).await?;
+            match format {
                 Format::Json => output::json(&cluster)?,
                 Format::Table => print(&cluster)?,
             }
             let leaderless = cluster.leader.is_empty();
-            Ok(if leaderless { Exit::NoLeader } else { Exit::Ok })
+            return Ok(if leaderless { Exit::NoLeader } else { Exit::Ok });
         }
-        ClusterCommand::TransferLeader { id, shared } => {
-            let answer = shared
-                .connect
-                .client()?
-                .transfer_leader(id.as_deref())
-                .await?;
-            match shared.output.output {
-                Format::Json => output::json(&answer)?,
-                Format::Table => {
-                    output::data(&format!(
-                        "{} leads in epoch {}\n",
-                        answer.leader, answer.epoch
-                    ))?;
-                }
-            }
-            Ok(Exit::Ok)
+        ClusterCommand::TransferLeader { id } => {
+            let answer = client.transfer_leader(id.as_deref());
+            let answer = args.connect.patiently(answer).await?;
+            let text = format!("{} leads in epoch {}\n", answer.leader, answer.epoch);
+            show(format, &answer, &text)?;
         }
-        ClusterCommand::Add {
-            member: (id, rpc),
-            shared,
-        } => {
-            let answer = shared.connect.client()?.add_master(&id, &rpc).await?;
-            match shared.output.output {
-                Format::Json => output::json(&answer)?,
-                Format::Table => output::data(&format!("{}\n", answer.message))?,
-            }
-            Ok(Exit::Ok)
+        ClusterCommand::Add { member: (id, rpc) } => {
+            let answer = client.add_master(&id, &rpc);
+            let answer = args.connect.patiently(answer).await?;
+            show(format, &answer, &format!("{}\n", answer.message))?;
         }
-        ClusterCommand::Remove { id, shared } => {
-            let answer = shared.connect.client()?.remove_master(&id).await?;
-            match shared.output.output {
-                Format::Json => output::json(&answer)?,
-                Format::Table => output::data(&format!("{}\n", answer.message))?,
-            }
-            Ok(Exit::Ok)
+        ClusterCommand::Remove { id } => {
+            let answer = args.connect.patiently(client.remove_master(&id)).await?;
+            show(format, &answer, &format!("{}\n", answer.message))?;
         }
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(format: Format, answer: &impl serde::Serialize, text: &str) -> Result<(), Failure> {
+    match format {
+        Format::Json => output::json(answer),
+        Format::Table => output::data(text),
     }
 }
 

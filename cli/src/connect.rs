@@ -7,20 +7,30 @@ use interrex_client::{
     masters,
 };
 
-use crate::exit::Failure;
+use crate::{exit::Failure, output};
 
 /// The masters that `interrex dev` starts.
 const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
+
+/// How long a command says nothing while no master answers.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The connection options, shared by every client command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Connect {
     /// The masters: `A,B,C` or `spark://A,B,C`; the default is what `interrex dev` starts
-    #[arg(long, env = "INTERREX_MASTERS", value_name = "A,B,C", default_value = DEV_MASTERS)]
+    #[arg(
+        long,
+        global = true,
+        env = "INTERREX_MASTERS",
+        value_name = "A,B,C",
+        default_value = DEV_MASTERS
+    )]
     pub(crate) masters: String,
     /// How long one request may look for a leader and be repeated
     #[arg(
         long,
+        global = true,
         env = "INTERREX_DEADLINE",
         value_name = "TIME",
         default_value = "30s"
@@ -56,5 +66,21 @@ impl Connect {
         let mut options = ClientOptions::new(self.list()?);
         options.total_deadline = self.deadline;
         ControlClient::new(options).map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    /// Waits for a `call`, and tells people why nothing is to be seen when it takes long.
+    pub(crate) async fn patiently<T>(&self, call: impl Future<Output = T>) -> T {
+        tokio::pin!(call);
+        tokio::select! {
+            answer = &mut call => return answer,
+            () = tokio::time::sleep(PATIENCE) => {
+                output::say(&format!(
+                    "no answer yet from {}; looking for a leader (--deadline {})",
+                    self.masters,
+                    humantime::format_duration(self.deadline)
+                ));
+            }
+        }
+        call.await
     }
 }

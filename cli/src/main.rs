@@ -74,7 +74,7 @@ fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
             .map_err(|e| Failure::usage(e.to_string()))?;
     }
     let parsed = command
-        .try_get_matches_from(args)
+        .try_get_matches_from(args::client_options_behind(args))
         .and_then(|m| Cli::from_arg_matches(&m));
     parsed.map_err(|error| {
         // Help and version come as "errors" with the code 0.
@@ -97,7 +97,7 @@ fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
 fn dispatch(command: Command, file: Option<&File>) -> Done {
     match command {
         Command::Completions(args) => completions::run(&args),
-        Command::Config(command) => config::command::run(&command, file),
+        Command::Config(args) => config::command::run(&args, file),
         // Children die with the thread that started them: this runtime has only the main thread.
         Command::Dev(args) => single()?.block_on(dev::run(args, file.map(|f| f.path.clone()))),
         Command::Master(args) => many()?.block_on(master::run(*args)),

@@ -28,6 +28,7 @@ pub(crate) struct OutputArgs {
     #[arg(
         short,
         long,
+        global = true,
         value_enum,
         default_value = "table",
         env = "INTERREX_OUTPUT"

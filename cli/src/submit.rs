@@ -76,7 +76,9 @@ pub(crate) async fn run(args: SubmitArgs) -> Done {
         .clone()
         .unwrap_or_else(interrex_client::new_request_id);
     output::say(&format!("submission {id}"));
-    let answer = client.submit(&id, spec(&args)?).await.map_err(|error| {
+    let submitted = client.submit(&id, spec(&args)?);
+    let submitted = args.connect.patiently(submitted).await;
+    let answer = submitted.map_err(|error| {
         let mut failure = Failure::from(error);
         if matches!(failure.exit, Exit::NoLeader | Exit::Timeout) {
             failure.message.push_str(&format!(

@@ -12,14 +12,27 @@ use crate::{
     output::{self, Format, OutputArgs},
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  interrex config show
+  interrex --config interrex.toml config show -o json
+  interrex config check interrex.toml";
+
+/// Options of `interrex config`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
+enum ConfigCommand {
     /// Print every option with its value, and where the value comes from
-    Show {
-        #[command(flatten)]
-        output: OutputArgs,
-    },
+    Show,
     /// Check a configuration file without starting anything
     #[command(after_help = "Example:\n  interrex config check interrex.toml")]
     Check {
@@ -40,11 +53,11 @@ struct Setting {
 type Settings = BTreeMap<String, BTreeMap<String, Setting>>;
 
 /// Runs `interrex config`.
-pub(crate) fn run(command: &ConfigCommand, file: Option<&File>) -> Done {
-    match command {
-        ConfigCommand::Show { output } => {
+pub(crate) fn run(args: &ConfigArgs, file: Option<&File>) -> Done {
+    match &args.command {
+        ConfigCommand::Show => {
             let settings = settings(file)?;
-            match output.output {
+            match args.output.output {
                 Format::Json => output::json(&settings)?,
                 Format::Table => output::data(&as_toml(&settings))?,
             }

@@ -28,7 +28,9 @@ pub(crate) struct KillArgs {
 /// Runs `interrex kill`.
 pub(crate) async fn run(args: KillArgs) -> Done {
     let request_id = interrex_client::new_request_id();
-    let answer = args.connect.client()?.kill(&request_id, &args.id).await?;
+    let client = args.connect.client()?;
+    let answer = client.kill(&request_id, &args.id);
+    let answer = args.connect.patiently(answer).await?;
     match args.output.output {
         Format::Json => output::json(&answer)?,
         Format::Table => {

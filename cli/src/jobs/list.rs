@@ -58,7 +58,8 @@ pub(crate) async fn run(args: ListArgs) -> Done {
     };
     let mut all = ListResponse::default();
     loop {
-        let page = client.list_page(request.clone()).await?;
+        let page = client.list_page(request.clone());
+        let page = args.connect.patiently(page).await?;
         all.drivers.extend(page.drivers);
         all.applications.extend(page.applications);
         all.workers.extend(page.workers);

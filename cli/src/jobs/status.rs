@@ -34,7 +34,9 @@ pub(crate) struct StatusArgs {
 
 /// Runs `interrex status`.
 pub(crate) async fn run(args: StatusArgs) -> Done {
-    let status = args.connect.client()?.status(&args.id, args.stale).await?;
+    let client = args.connect.client()?;
+    let status = client.status(&args.id, args.stale);
+    let status = args.connect.patiently(status).await?;
     print(&status, args.output.output)?;
     Ok(Exit::Ok)
 }
