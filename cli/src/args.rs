@@ -128,8 +128,8 @@ impl Command {
     /// What is logged where no filter is given: servers tell their story, clients only trouble.
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
-            // The consensus library tells every step; what an operator needs of it, the engine says itself.
-            Self::Master(_) => "info,openraft=error,chunked_wal=warn",
+            // The consensus libraries tell every step; what an operator needs of it, the engine says itself.
+            Self::Master(_) => "info,openraft=warn,raft_log=warn,chunked_wal=warn",
             Self::Agent(_) => "info",
             Self::Dev(_)
             | Self::Submit(_)

@@ -334,7 +334,6 @@ fn from_session(event: SessionEvent) -> Event {
             master,
             registered,
         } => {
-            tracing::info!(epoch, master, "attached to the leader");
             let registered = Box::new(registered);
             Event::Attached {
                 epoch,
@@ -346,22 +345,16 @@ fn from_session(event: SessionEvent) -> Event {
             epoch,
             body: Box::new(body),
         },
-        SessionEvent::Detached { reason } => {
-            tracing::info!(reason, "no leader; processes go on");
-            Event::Detached { reason }
-        }
+        SessionEvent::Detached { reason } => Event::Detached { reason },
         SessionEvent::Refused {
             master,
             reason,
             permanent,
-        } => {
-            tracing::error!(master, reason, permanent, "a master refuses this agent");
-            Event::Refused {
-                master,
-                reason,
-                permanent,
-            }
-        }
+        } => Event::Refused {
+            master,
+            reason,
+            permanent,
+        },
     }
 }
 

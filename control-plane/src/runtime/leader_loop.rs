@@ -30,6 +30,7 @@ use crate::{
     metrics,
     records::encode_batch,
     runtime::{
+        chronicle,
         dispatcher::Dispatcher,
         error::RequestError,
         hand_over::{Departure, HandOver, Progress},
@@ -285,6 +286,9 @@ impl LeaderLoop {
     }
 
     fn publish(&mut self, publication: &Publication) {
+        for mutation in publication.mutations.iter() {
+            chronicle::tell(&self.view, mutation);
+        }
         self.view.apply(&publication.mutations);
         for mutation in publication.mutations.iter() {
             if let Mutation::DeleteWorker(worker) = mutation {
