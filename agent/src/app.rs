@@ -143,7 +143,7 @@ fn compose(
     web_addr: SocketAddr,
     shutdown: &CancellationToken,
 ) -> Result<RunningAgent, AgentError> {
-    let spec = worker_spec(&options, &leftovers.state.worker_id, web_addr);
+    let spec = worker_spec(&options, &leftovers.state, web_addr);
     let (session, session_events) = open_session(&options, &leftovers.state)?;
     let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
     let (changes, changes_rx) = mpsc::channel(store::CHANGES_MAX);
@@ -266,9 +266,9 @@ fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> W
     )
 }
 
-fn worker_spec(options: &AgentOptions, id: &str, web: SocketAddr) -> WorkerSpec {
+fn worker_spec(options: &AgentOptions, state: &AgentState, web: SocketAddr) -> WorkerSpec {
     WorkerSpec {
-        id: id.to_owned(),
+        id: state.worker_id.clone(),
         host: options.host.clone(),
         web: advertised(&options.host, web),
         cores: options.cores,
@@ -283,6 +283,7 @@ fn worker_spec(options: &AgentOptions, id: &str, web: SocketAddr) -> WorkerSpec 
             .collect(),
         capabilities: options.capabilities.clone(),
         incarnation: uuid::Uuid::new_v4().to_string(),
+        work_dir_id: state.work_dir_id.clone(),
     }
 }
 

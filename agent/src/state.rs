@@ -29,6 +29,9 @@ pub struct AgentState {
     pub cluster_id: String,
     /// The largest epoch it has acted in.
     pub epoch: u64,
+    /// Made once for this directory; the masters tell two agents under one id apart by it.
+    #[serde(default)]
+    pub work_dir_id: String,
     /// How often it has been started; report numbers rise with it.
     pub starts: u64,
 }
@@ -151,8 +154,12 @@ impl StateDir {
             worker_id: wanted_id.unwrap_or(default_id).to_owned(),
             cluster_id: String::new(),
             epoch: 0,
+            work_dir_id: String::new(),
             starts: 0,
         });
+        if state.work_dir_id.is_empty() {
+            state.work_dir_id = uuid::Uuid::new_v4().to_string();
+        }
         state.starts += 1;
         self.save(&state).map_err(io_error(&self.state_path()))?;
         Ok(state)
@@ -272,6 +279,7 @@ mod tests {
             }
         );
         assert!(second.first_sequence() > first.first_sequence());
+        assert!(!first.work_dir_id.is_empty());
     }
 
     #[test]

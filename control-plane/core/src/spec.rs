@@ -125,4 +125,6 @@ pub struct WorkerSpec {
     pub capabilities: Vec<String>,
     /// New at each start of the agent's process.
     pub incarnation: String,
+    /// Made once for each work directory; empty: unknown. Tells a restarted agent from a twin under the same id.
+    pub work_dir_id: String,
 }

@@ -79,6 +79,7 @@ pub fn worker_spec(message: v1::WorkerSpec) -> Result<(WorkerId, WorkerSpec), Fi
         resources: addresses(message.resources),
         capabilities: message.capabilities,
         incarnation: message.incarnation,
+        work_dir_id: message.work_dir_id,
     };
     Ok((WorkerId::from(message.id), spec))
 }

@@ -79,6 +79,7 @@ pub fn worker_spec(spec: &v1::WorkerSpec) -> Result<(), FieldError> {
     name("host", &spec.host)?;
     name("web", &spec.web)?;
     name("incarnation", &spec.incarnation)?;
+    name("work_dir_id", &spec.work_dir_id)?;
     cores("cores", spec.cores)?;
     memory("memory_mib", spec.memory_mib)?;
     count("capabilities", spec.capabilities.len(), CAPABILITIES_MAX)?;

@@ -275,7 +275,9 @@ fn worker() -> impl Strategy<Value = Worker> {
         addresses(),
         collection::vec(id(), 0..3),
     );
-    (id(), spec, text(), states, at()).prop_map(|(id, spec, incarnation, state, registered_at)| {
+    let marks = (text(), text());
+    (id(), spec, marks, states, at()).prop_map(|(id, spec, marks, state, registered_at)| {
+        let (incarnation, work_dir_id) = marks;
         let (host, web, cores, memory, resources, capabilities) = spec;
         Worker {
             id: WorkerId::from(id),
@@ -287,6 +289,7 @@ fn worker() -> impl Strategy<Value = Worker> {
                 resources,
                 capabilities,
                 incarnation,
+                work_dir_id,
             }),
             state,
             registered_at,

@@ -56,6 +56,7 @@ pub(super) fn worker(message: v1::WorkerSpec) -> (WorkerId, WorkerSpec) {
         resources: addresses(message.resources),
         capabilities: message.capabilities,
         incarnation: message.incarnation,
+        work_dir_id: message.work_dir_id,
     };
     (WorkerId::from(message.id), spec)
 }
@@ -70,5 +71,6 @@ pub(super) fn worker_message(id: &WorkerId, spec: &WorkerSpec) -> v1::WorkerSpec
         resources: addresses_message(&spec.resources),
         capabilities: spec.capabilities.clone(),
         incarnation: spec.incarnation.clone(),
+        work_dir_id: spec.work_dir_id.clone(),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         driver::Driver,
         worker::{Worker, WorkerState},
     },
-    transition::Reply,
+    transition::{Rejection, Reply},
 };
 
 // === impl ClusterState ===
@@ -27,6 +27,9 @@ impl ClusterState {
         spec: Arc<WorkerSpec>,
         mut report: FullReport,
     ) -> Reply {
+        if let Some(rejection) = self.refuse_twin(&id, &spec) {
+            return Reply::Rejected(rejection);
+        }
         let unacknowledged = std::mem::take(&mut report.unacknowledged);
         let sequences: Vec<_> = unacknowledged
             .iter()
@@ -53,6 +56,30 @@ impl ClusterState {
         self.recovery.workers.remove(&id);
         self.recovery.settle();
         Reply::WorkerRegistered
+    }
+
+    /// An agent under the id of another one that is not given up, which would disown what that one runs.
+    ///
+    /// The other work directory may come in when the first worker is dead: an agent that lost its disk waits that long.
+    fn refuse_twin(&self, id: &WorkerId, spec: &WorkerSpec) -> Option<Rejection> {
+        let known = self.workers.get(id)?;
+        let (ours, theirs) = (&known.spec.work_dir_id, &spec.work_dir_id);
+        if known.state == WorkerState::Dead
+            || ours.is_empty()
+            || theirs.is_empty()
+            || ours == theirs
+        {
+            return None;
+        }
+        let reason = format!(
+            "worker `{id}` is an agent with another work directory (host `{}`, web `{}`); start this one under \
+             another --id, or stop that one and wait {:?}",
+            known.spec.host, known.spec.web, self.config.worker_timeout
+        );
+        Some(Rejection::Invalid {
+            field: "spec.id",
+            reason,
+        })
     }
 
     /// Disconnection is not death: it keeps what it runs and gets nothing new until it registers again.

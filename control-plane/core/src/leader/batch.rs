@@ -175,6 +175,7 @@ fn worker_spec(spec: &WorkerSpec) -> usize {
     spec.host.len()
         + spec.web.len()
         + spec.incarnation.len()
+        + spec.work_dir_id.len()
         + list(&spec.capabilities)
         + addresses(&spec.resources)
 }

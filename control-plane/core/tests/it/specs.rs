@@ -18,6 +18,7 @@ pub(crate) fn worker(cores: u32, memory: u64) -> WorkerSpec {
         resources: Addresses::new(),
         capabilities: vec![],
         incarnation: "1".to_owned(),
+        work_dir_id: "1".to_owned(),
     }
 }
 

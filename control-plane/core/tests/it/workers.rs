@@ -315,3 +315,30 @@ fn a_plain_worker_gets_no_spark_driver() {
     cluster.register("w2", able);
     assert_eq!(cluster.driver(&d).worker, Some("w2".into()));
 }
+
+#[test]
+fn a_twin_is_refused_until_the_first_one_is_dead() {
+    let mut cluster = cluster();
+    let d = cluster.submit("s1", driver(1, 1));
+    let report = cluster.honest_report("w1");
+    cluster.register_with("w1", worker(4, 4096), report);
+    let twin = interrex_core::spec::WorkerSpec {
+        work_dir_id: "2".to_owned(),
+        ..worker(4, 4096)
+    };
+    // Attached or not: what the first one runs is not the twin's to disown.
+    for _ in 0..2 {
+        let refused = cluster.register("w1", twin.clone());
+        let Reply::Rejected(rejection) = &refused.reply else {
+            panic!("{:?}", refused.reply)
+        };
+        assert!(rejection.to_string().contains("--id"), "{rejection}");
+        assert!(refused.mutations.is_empty() && orders(&refused).is_empty());
+        assert_eq!(cluster.driver(&d).state, DriverState::Running);
+        cluster.apply(Command::WorkerDisconnected {
+            worker: "w1".into(),
+        });
+    }
+    expire(&mut cluster, "w1");
+    assert_eq!(cluster.register("w1", twin).reply, Reply::WorkerRegistered);
+}
