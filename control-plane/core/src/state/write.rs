@@ -345,14 +345,14 @@ impl ClusterState {
     }
 
     pub(crate) fn executor_deadline(&self, executor: &Executor) -> Option<Timestamp> {
-        let Some(app) = self.apps.get(&executor.app) else {
-            return Some(self.now);
-        };
-        if app.state.is_final() && executor.state.is_wanted() {
+        let app = self.apps.get(&executor.app);
+        let over = app.is_none_or(|app| app.state.is_final());
+        if over && executor.state.is_wanted() {
             return Some(self.now);
         }
         if executor.state.is_final() {
-            return None;
+            // Without its application nobody will ever ask for it.
+            return app.is_none().then_some(self.now);
         }
         match self.reach(&executor.worker) {
             Reach::Gone => Some(self.now),

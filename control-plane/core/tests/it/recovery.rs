@@ -1,5 +1,7 @@
 //! Failovers.
 
+use std::time::Duration;
+
 use interrex_core::{
     command::{Command, FullReport, ProcessChange, Report, Subject},
     config::ClusterConfig,
@@ -254,6 +256,28 @@ fn records_that_do_not_fit_together_are_named_and_repaired() {
     assert_eq!(cluster.driver(&kept).worker, Some("w3".into()));
     let fresh = cluster.submit("s9", driver(1, 1));
     assert!(fresh.as_str().ends_with("-0002"), "{fresh}");
+}
+
+#[test]
+fn an_executor_without_its_application_is_told_to_end_once_a_second() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    cluster.register("w1", worker(4, 4096));
+    let a = cluster.register_app("a1", app(1, Some(1), Some(1)));
+    cluster.report_executor(&a, 0, ProcessChange::Running);
+    let report = cluster.honest_report("w1");
+    // What a quarantined record leaves behind.
+    cluster.store.apps.clear();
+    cluster.fail_over();
+    cluster.register_with("w1", worker(4, 4096), report);
+    let mut told = 0;
+    for _ in 0..30 {
+        let transition = cluster.tick_after(Duration::from_millis(100));
+        told += orders(&transition).len();
+    }
+    assert!((1..=5).contains(&told), "{told} orders in 3 s");
+    cluster.report_executor(&a, 0, killed());
+    assert_eq!(cluster.state.executors_of(&a).count(), 0);
+    assert_eq!(cluster.state.usage(&"w1".into()), Default::default());
 }
 
 #[test]
