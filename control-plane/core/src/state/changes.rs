@@ -11,7 +11,7 @@ use crate::{
         cluster::ClusterState,
         driver::Driver,
         executor::Executor,
-        meta::{Meta, Request},
+        meta::{Created, Meta, Request},
         worker::Worker,
     },
     transition::Mutation,
@@ -35,11 +35,12 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// One mutation for each entity that differs from what it was, in a fixed order.
-    pub(crate) fn into_mutations(self, state: &ClusterState) -> Vec<Mutation> {
+    pub(crate) fn into_mutations(mut self, state: &ClusterState) -> Vec<Mutation> {
         let mut out = Vec::new();
-        if self.meta.is_some_and(|before| before != state.meta) {
+        if self.meta.take().is_some_and(|before| before != state.meta) {
             out.push(Mutation::PutMeta(state.meta.clone()));
         }
+        self.take_accepted(state, &mut out);
         diff(
             self.workers,
             &state.workers,
@@ -77,6 +78,43 @@ impl Changes {
         );
         out
     }
+
+    /// Accepted requests, each followed by what it created. A command that is larger than a batch is cut somewhere
+    /// behind them: a crash there must not leave something that a repeat of its request would create again.
+    fn take_accepted(&mut self, state: &ClusterState, out: &mut Vec<Mutation>) {
+        let (accepted, gone) = std::mem::take(&mut self.requests)
+            .into_iter()
+            .partition(|(id, _)| state.requests.contains_key(id));
+        self.requests = gone;
+        let accepted: Before<RequestId, Request> = accepted;
+        for (id, was) in accepted {
+            let created = state.requests.get(&id).map(|request| &request.created);
+            diff(
+                [(id, was)],
+                &state.requests,
+                out,
+                Mutation::PutRequest,
+                Mutation::DeleteRequest,
+            );
+            match created {
+                Some(Created::Driver(id)) => diff(
+                    self.drivers.remove_entry(id),
+                    &state.drivers,
+                    out,
+                    Mutation::PutDriver,
+                    Mutation::DeleteDriver,
+                ),
+                Some(Created::App(id)) => diff(
+                    self.apps.remove_entry(id),
+                    &state.apps,
+                    out,
+                    Mutation::PutApp,
+                    Mutation::DeleteApp,
+                ),
+                None => {}
+            }
+        }
+    }
 }
 
 /// Notes how an entity was, the first time that a command touches it.
@@ -85,7 +123,7 @@ pub(crate) fn note<K: Ord, T>(before: &mut Before<K, T>, key: K, was: Option<&Ar
 }
 
 fn diff<K: Ord, T: PartialEq>(
-    before: Before<K, T>,
+    before: impl IntoIterator<Item = (K, Option<Arc<T>>)>,
     after: &BTreeMap<K, Arc<T>>,
     out: &mut Vec<Mutation>,
     put: impl Fn(Arc<T>) -> Mutation,

@@ -66,13 +66,13 @@ fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
                 next_queue: QueuePosition(1),
                 ..Meta::default()
             }),
-            Mutation::PutDriver(stored.clone()),
             Mutation::PutRequest(Arc::new(Request {
                 id: "s1".into(),
                 fingerprint: Fingerprint([1; 32]),
                 created: Created::Driver(D0.into()),
                 at: Timestamp(START),
             })),
+            Mutation::PutDriver(stored.clone()),
         ],
         effects: vec![Effect::Worker {
             worker: "w1".into(),
