@@ -1,6 +1,9 @@
 //! `LeaderMachine`: the state and the outbox of one epoch.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     command::Command,
@@ -33,6 +36,9 @@ pub struct LeaderMachine {
     outputs: Vec<Output>,
     /// When the store last confirmed a commit of this epoch.
     proven_at: Timestamp,
+    /// Time has passed, and there was no room for what that means. It comes before all that waits: else a flood of
+    /// commands would keep the dead from being noticed.
+    tick_owed: bool,
     over: bool,
 }
 
@@ -67,6 +73,7 @@ impl LeaderMachine {
             queue: VecDeque::new(),
             outputs: Vec::new(),
             proven_at: now,
+            tick_owed: false,
             over: false,
         }
     }
@@ -139,6 +146,7 @@ impl LeaderMachine {
             recovery,
             ..
         } = batch;
+        let shown = not_stored(shown, &mutations);
         self.publish(mutations, shown, recovery);
         let mut effects = Vec::new();
         for held in held {
@@ -164,12 +172,16 @@ impl LeaderMachine {
     }
 
     /// Time has passed: expiries, re-sent orders, deadlines, and a proof of leadership when nothing else was
-    /// committed for a while. To be called about every 100 ms.
+    /// committed for a while. To be called about every 100 ms; while the outbox is full, several calls count as one.
     pub fn tick(&mut self, now: Timestamp) {
-        // A full outbox means that the store is slow: its ticks are left out, the next one makes up for them.
-        if self.over || !self.outbox.has_room() {
+        if self.over {
             return;
         }
+        self.tick_owed = true;
+        self.refill(now);
+    }
+
+    fn tick_now(&mut self, now: Timestamp) {
         for command in self.liveness.expired(now) {
             self.apply(None, command, now);
         }
@@ -229,6 +241,10 @@ impl LeaderMachine {
     /// Moves what waits into the batch that is being filled.
     fn refill(&mut self, now: Timestamp) {
         while self.outbox.has_room() {
+            if std::mem::take(&mut self.tick_owed) {
+                self.tick_now(now);
+                continue;
+            }
             let Some(queued) = self.queue.pop_front() else {
                 break;
             };
@@ -343,6 +359,31 @@ impl LeaderMachine {
             self.answer(queued.ticket, Answer::NotLeader);
         }
         self.outputs.push(Output::StepDown(reason));
+    }
+}
+
+/// Without those whose record changes in the same batch: what is stored may be newer than what was shown.
+fn not_stored(mut shown: Vec<Arc<Worker>>, stored: &[Mutation]) -> Vec<Arc<Worker>> {
+    if !shown.is_empty() {
+        let ids: BTreeSet<_> = stored.iter().filter_map(stored_worker).collect();
+        shown.retain(|worker| !ids.contains(&worker.id));
+    }
+    shown
+}
+
+fn stored_worker(mutation: &Mutation) -> Option<&WorkerId> {
+    match mutation {
+        Mutation::PutWorker(worker) => Some(&worker.id),
+        Mutation::DeleteWorker(id) => Some(id),
+        Mutation::PutMeta(_)
+        | Mutation::PutApp(_)
+        | Mutation::DeleteApp(_)
+        | Mutation::PutDriver(_)
+        | Mutation::DeleteDriver(_)
+        | Mutation::PutExecutor(_)
+        | Mutation::DeleteExecutor(..)
+        | Mutation::PutRequest(_)
+        | Mutation::DeleteRequest(_) => None,
     }
 }
 

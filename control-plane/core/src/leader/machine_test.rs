@@ -10,10 +10,13 @@ use crate::{
         Publication, StepDown, Ticket,
     },
     resources::{Amounts, Cores, MemoryMib},
-    spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
-    state::cluster::{ClusterState, RecoveredEntities},
+    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    state::{
+        cluster::{ClusterState, RecoveredEntities},
+        worker::WorkerState,
+    },
     time::Timestamp,
-    transition::{Reply, Transition},
+    transition::{Mutation, Reply, Transition},
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -542,4 +545,119 @@ fn an_unknown_batch_is_ignored() {
             }
         ]
     ));
+}
+
+fn application(id: &str) -> Command {
+    Command::RegisterApplication {
+        request: RequestId::new(id),
+        fingerprint: Fingerprint([1; 32]),
+        app: None,
+        spec: Arc::new(ApplicationSpec {
+            name: id.into(),
+            cores_per_executor: Some(Cores(1)),
+            memory_per_executor: MemoryMib(64),
+            ..ApplicationSpec::default()
+        }),
+    }
+}
+
+#[test]
+fn what_a_request_created_is_never_stored_without_the_request() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            mutations: 3,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, _) = machine_with(config);
+    let mut next = 0;
+    // The executors of the application make its registration larger than one batch.
+    for command in [worker("w1"), application("s1")] {
+        machine.submit(Some(Ticket(1)), command, LATER, NOW);
+        let mut stored = vec![];
+        loop {
+            let outputs = machine.poll(NOW);
+            if outputs.iter().any(|o| matches!(o, Output::Reply { .. })) {
+                break;
+            }
+            let before = stored.len();
+            for output in outputs {
+                if let Output::Commit { mutations, .. } = output {
+                    stored.extend(mutations.to_vec());
+                }
+            }
+            assert!(stored.len() > before, "nothing more is stored");
+            // A crash now leaves what has been stored so far.
+            let has = |wanted: fn(&Mutation) -> bool| stored.iter().any(wanted);
+            let created = has(|m| matches!(m, Mutation::PutApp(_)));
+            let requested = has(|m| matches!(m, Mutation::PutRequest(_)));
+            assert_eq!(created, requested, "{stored:?}");
+            machine.committed(BatchId(next), NOW);
+            next += 1;
+        }
+    }
+    assert!(next > 3, "it took several batches");
+}
+
+#[test]
+fn a_flood_of_commands_does_not_keep_the_clock_from_ticking() {
+    let config = LeaderConfig {
+        batch: BatchLimits {
+            commands: 2,
+            ..BatchLimits::default()
+        },
+        ..LeaderConfig::default()
+    };
+    let (mut machine, _) = machine_with(config);
+    machine.submit(None, worker("w1"), LATER, NOW);
+    drop(machine.poll(NOW));
+    machine.committed(BatchId(0), NOW);
+    let (mut batch, mut request) = (1, 0);
+    for ms in (0..25_000).step_by(100) {
+        // Always more than a batch takes.
+        while machine.queue_len() < 8 {
+            request += 1;
+            let command = driver(&format!("s{request}"));
+            machine.submit(Some(Ticket(request)), command, LATER, later(ms));
+        }
+        machine.tick(later(ms));
+        for output in machine.poll(later(ms)) {
+            if let Output::Commit { batch: sealed, .. } = output {
+                batch = sealed.0;
+            }
+        }
+        machine.committed(BatchId(batch), later(ms));
+    }
+    let worker = machine.state().worker(&WorkerId::new("w1")).unwrap();
+    assert_eq!(worker.state, WorkerState::Dead, "it was silent for 25 s");
+}
+
+#[test]
+fn a_worker_is_shown_as_the_batch_leaves_it() {
+    let (mut machine, _) = machine();
+    machine.submit(None, worker("w1"), LATER, NOW);
+    drop(machine.poll(NOW));
+    machine.committed(BatchId(0), NOW);
+    drop(machine.poll(NOW));
+    // The same again changes nothing; what follows in the same batch does.
+    machine.submit(Some(Ticket(1)), worker("w1"), LATER, NOW);
+    let worker = WorkerId::new("w1");
+    machine.submit(None, Command::WorkerDisconnected { worker }, LATER, NOW);
+    drop(machine.poll(NOW));
+    machine.committed(BatchId(1), NOW);
+    // In the order in which readers apply them: what is stored, then what is shown besides.
+    let mut shown = None;
+    for output in machine.poll(NOW) {
+        if let Output::Publish(publication) = output {
+            for mutation in publication.mutations.iter() {
+                if let Mutation::PutWorker(worker) = mutation {
+                    shown = Some(worker.state);
+                }
+            }
+            let besides = publication.workers.last().map(|worker| worker.state);
+            shown = besides.or(shown);
+        }
+    }
+    assert_eq!(shown, Some(WorkerState::Unknown));
 }
