@@ -77,7 +77,7 @@ fn an_application_is_not_given_to_whoever_names_its_id() {
     let thief = Command::RegisterApplication {
         request: "a2".into(),
         fingerprint: Fingerprint([9; 32]),
-        app: Some(id.clone()),
+        app: Some(id),
         spec: app(128, Some(1), None).into(),
     };
     let refused = cluster.apply(thief.clone());
