@@ -223,14 +223,13 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
         let name = |leader: &Option<MasterInfo>| leader.as_ref().map(|leader| leader.id.clone());
         let (was, is) = (name(&old.leader), name(&view.leader));
         if was != is {
-            tracing::info!(
-                master = node.options.id,
-                epoch = view.epoch.0,
-                leader = is,
-                "leader seen"
-            );
+            let master = &node.options.id;
             if is.is_some() {
+                let epoch = view.epoch.0;
+                tracing::info!(master, epoch, leader = is, "leader seen");
                 metrics::leader_changed();
+            } else {
+                tracing::info!(master, was, "the leader is gone, or not heard of");
             }
         }
         *old = view;

@@ -82,7 +82,7 @@ impl Status {
     pub(super) fn clear(&self, problem: Problem) {
         let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         if problems.remove(&problem).is_some() {
-            tracing::info!(master = self.id, %problem, "no longer so");
+            tracing::info!(master = self.id, %problem, "this problem is over");
         }
     }
 
