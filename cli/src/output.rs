@@ -43,8 +43,17 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
 
 /// Writes bytes to stdout as they are, and flushes.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    stream(bytes).map(drop)
+}
+
+/// As [`bytes`]; false when nobody reads any more, so that what never ends can.
+pub(crate) fn stream(bytes: &[u8]) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
-    ignore_closed(out.write_all(bytes).and_then(|()| out.flush()))
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::io("writing to stdout", &e)),
+    }
 }
 
 /// Writes one JSON document, indented, to stdout.
@@ -93,13 +102,6 @@ pub(crate) fn seconds(duration: std::time::Duration) -> String {
 
 fn encode(result: serde_json::Result<String>) -> Result<String, Failure> {
     result.map_err(|e| Failure::failed(format!("cannot write JSON: {e}")))
-}
-
-fn ignore_closed(result: std::io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(|e| Failure::io("writing to stdout", &e)),
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ Examples:
 Placeholders in the program, its arguments and environment: {{DRIVER_ID}} {{ATTEMPT}} {{CORES}} {{HOSTNAME}}
 {{WORKER_URL}} {{MASTERS}}; the driver also finds them as INTERREX_DRIVER_ID and so on.
 
+Ctrl-C while it waits leaves the driver running; `interrex kill` ends it.
 Repeating a submission with the same --submission-id is safe: it starts nothing twice.
 Exit codes with --wait: 0 finished, 10 failed, 11 killed; at the --timeout 12 if it has no place yet, else 6.";
 

@@ -30,7 +30,8 @@ Examples:
 
 Ports: masters 7077.. (RPC), 6066.. (REST), 8080.. (web); agents 8091.. (web and logs). With --base-port P:
 P.., P+10.., P+20.. and P+30... The processes are listed in <data-dir>/cluster.json, their logs are in
-<data-dir>/logs. Ctrl-C stops everything; records stay in the data directory for the next run.";
+<data-dir>/logs. Ctrl-C stops everything; records stay in the data directory for the next run. When a process dies,
+the line that starts it again is said; --respawn does it at once.";
 
 /// Options of `interrex dev`.
 #[derive(Debug, clap::Args)]
@@ -109,6 +110,9 @@ async fn watch(
                 if respawn {
                     let delay = respawns.schedule(&exited.id, Instant::now());
                     output::say(&format!("{} starts again in {delay:?}", exited.id));
+                } else {
+                    let line = cluster.shell_line(&exited.id);
+                    output::say(&format!("  to start it again, in another terminal: {line}"));
                 }
             }
             id = respawns.due() => match cluster.spawn(&id) {

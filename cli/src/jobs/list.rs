@@ -50,9 +50,11 @@ pub(crate) struct ListArgs {
 /// Runs `interrex list`: every page, as one table or one JSON document.
 pub(crate) async fn run(args: ListArgs) -> Done {
     let client = args.connect.client()?;
+    let state = args.state.unwrap_or_default().to_uppercase();
+    args.what.check_state(&state)?;
     let mut request = ListRequest {
         kind: args.what.kind().into(),
-        state: args.state.unwrap_or_default().to_uppercase(),
+        state,
         stale_ok: args.stale,
         ..ListRequest::default()
     };
@@ -84,6 +86,35 @@ impl What {
             Self::Apps => ListKind::Applications,
             Self::Workers => ListKind::Workers,
         }
+    }
+
+    /// The names of states, as answers give them.
+    fn states(self) -> &'static [&'static str] {
+        match self {
+            Self::Drivers => &[
+                "SUBMITTED",
+                "LAUNCHING",
+                "RUNNING",
+                "RELAUNCHING",
+                "FINISHED",
+                "KILLED",
+                "FAILED",
+                "ERROR",
+            ],
+            Self::Apps => &["WAITING", "RUNNING", "FINISHED", "FAILED", "KILLED"],
+            Self::Workers => &["ALIVE", "UNKNOWN", "DEAD"],
+        }
+    }
+
+    /// A mistyped state would look like an empty cluster.
+    fn check_state(self, state: &str) -> Result<(), Failure> {
+        if state.is_empty() || self.states().contains(&state) {
+            return Ok(());
+        }
+        let states = self.states().join(", ");
+        Err(Failure::usage(format!(
+            "--state {state}: the states are {states}"
+        )))
     }
 }
 
@@ -139,5 +170,19 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                 rows.collect(),
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_does_not_exist_is_refused_with_those_that_do() {
+        assert!(What::Drivers.check_state("RUNNING").is_ok());
+        assert!(What::Workers.check_state("").is_ok());
+        let refused = What::Workers.check_state("RUNNING").unwrap_err();
+        assert_eq!(refused.exit, Exit::Usage);
+        assert!(refused.message.contains("ALIVE"), "{}", refused.message);
     }
 }

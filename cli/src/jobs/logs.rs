@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use interrex_client::control::ControlClient;
 use interrex_proto::v1::StatusResponse;
+use tokio::time::timeout;
 
 use crate::{
     connect::Connect,
@@ -22,6 +23,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes asked for at once when not following.
 const SLICE_BYTES: u64 = 4 << 20;
+/// How long an agent may take until it begins to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may bring nothing before it is looked whether all is as it was: a machine that is gone says
+/// nothing at all.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an agent may be unreachable before its output is given up.
 const AGENT_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -205,7 +211,7 @@ impl Source {
             web: executor.worker_web.clone(),
             path: format!("app/{}/{number}/{}", app.id, self.stream),
         });
-        let running = matches!(executor.state.as_str(), "LAUNCHING" | "RUNNING");
+        let running = matches!(executor.state.as_str(), "LAUNCHING" | "RUNNING" | "KILLING");
         Ok(Seen {
             place,
             over: !running,
@@ -224,6 +230,7 @@ impl Reader {
                 output::say(&format!("--- now on {}", place.web));
             }
             self.offset = 0;
+            self.broken_at = None;
             self.place = Some(place.clone());
         }
         loop {
@@ -244,10 +251,15 @@ impl Reader {
         };
         let (web, path, offset) = (&place.web, &place.path, self.offset);
         let url = format!("http://{web}/logs/{path}?offset={offset}&{how}");
-        let response = match self.http.get(url).send().await {
-            Ok(response) => response,
-            Err(e) => return Ok(self.broken(&e)),
+        let asked = timeout(ANSWER_TIMEOUT, self.http.get(url).send());
+        let response = match asked.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(e)) => return Ok(self.broken(crate::exit::chain(&e))),
+            Err(_elapsed) => return Ok(self.broken(format!("{web}: silence"))),
         };
+        if response.status() == reqwest::StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(self.broken(format!("{web} is busy")));
+        }
         if response.status() == reqwest::StatusCode::NOT_FOUND {
             return Ok(Read::Missing);
         }
@@ -258,24 +270,27 @@ impl Reader {
                 response.status()
             )));
         }
+        self.broken_at = None;
         let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            match chunk {
-                Ok(chunk) => {
-                    self.broken_at = None;
+        loop {
+            match timeout(IDLE_TIMEOUT, chunks.next()).await {
+                Ok(Some(Ok(chunk))) => {
                     self.offset += u64::try_from(chunk.len()).unwrap_or_default();
-                    output::bytes(&chunk)?;
+                    if !output::stream(&chunk)? {
+                        // Nobody reads on (`| head`): that is all.
+                        return Err(Failure::new(Exit::Ok, ""));
+                    }
                 }
-                Err(e) => return Ok(self.broken(&e)),
+                Ok(Some(Err(e))) => return Ok(self.broken(crate::exit::chain(&e))),
+                Ok(None) => return Ok(Read::End),
+                Err(_elapsed) => return Ok(self.broken(format!("{web}: silence"))),
             }
         }
-        self.broken_at = None;
-        Ok(Read::End)
     }
 
-    fn broken(&mut self, error: &reqwest::Error) -> Read {
+    fn broken(&mut self, why: String) -> Read {
         self.broken_at.get_or_insert_with(Instant::now);
-        Read::Broken(crate::exit::chain(error))
+        Read::Broken(why)
     }
 
     fn gave_up(&self) -> bool {

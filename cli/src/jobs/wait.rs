@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use interrex_client::control::{ClientError, ControlClient};
 use interrex_proto::v1::StatusResponse;
+use tokio::time::timeout;
 
 use crate::{
     connect::Connect,
@@ -14,12 +15,15 @@ use crate::{
 
 /// How often to look for changes that are worth a word.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long the last question may take, when the time to wait is over.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
   interrex wait driver-0
   interrex wait app-0 --timeout 10m
 
+Ctrl-C ends the waiting only; `interrex kill` ends the job.
 Exit codes: 0 finished, 10 failed, 11 killed; at the timeout 12 if it has no place yet, else 6.";
 
 /// Options of `interrex wait`.
@@ -47,23 +51,23 @@ pub(crate) async fn run(args: WaitArgs) -> Done {
     Ok(exit)
 }
 
-/// Waits until `id` is over or `timeout` has passed, saying every change of its state on stderr.
+/// Waits until `id` is over or `limit` has passed, saying every change of its state on stderr.
 ///
 /// # Errors
 /// When the cluster cannot be asked any more, or does not know `id`.
 pub(crate) async fn until_over(
     client: &ControlClient,
     id: &str,
-    timeout: Option<Duration>,
+    limit: Option<Duration>,
 ) -> Result<(StatusResponse, Exit), Failure> {
     let mut said = String::new();
     let waited = tokio::select! {
-        waited = client.wait(id, timeout) => waited,
+        waited = client.wait(id, limit) => waited,
         never = tell_changes(client, id, &mut said) => never,
     };
     let status = match waited {
         // The time is up, or no master could be asked for too long: another question tells which.
-        Err(ClientError::Timeout { .. }) => client.status(id, false).await?,
+        Err(ClientError::Timeout { .. }) => last_look(client, id).await?,
         other => other?,
     };
     let now = jobs::describe(&status);
@@ -79,6 +83,17 @@ pub(crate) async fn until_over(
         }
     });
     Ok((status, exit))
+}
+
+/// How it stands when the time is up, asked briefly: whoever set a time does not want to wait on.
+async fn last_look(client: &ControlClient, id: &str) -> Result<StatusResponse, Failure> {
+    match timeout(LAST_LOOK, client.status(id, false)).await {
+        Ok(status) => Ok(status?),
+        Err(_elapsed) => Err(Failure::new(
+            Exit::NoLeader,
+            format!("the time is up, and no leader says how {id} stands"),
+        )),
+    }
 }
 
 async fn tell_changes(client: &ControlClient, id: &str, said: &mut String) -> ! {

@@ -1,7 +1,7 @@
 //! What a cluster on this machine consists of, before any process exists.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -12,6 +12,9 @@ use crate::{exit::Failure, master::EngineKind};
 
 /// The file in the data directory that remembers the layout between runs.
 const FILE: &str = "layout.json";
+
+/// The option that ties a process to the one that starts it.
+const TIE: &str = "--exit-with-parent";
 
 /// How large a local cluster is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,10 +160,7 @@ impl Layout {
         if let Some(config) = &self.config {
             args.extend(["--config".into(), config.into()]);
         }
-        args.extend([
-            "--exit-with-parent".into(),
-            std::process::id().to_string().into(),
-        ]);
+        args.extend([TIE.into(), std::process::id().to_string().into()]);
         let dir = self.data_dir.join(id);
         if let Some(master) = self.masters.iter().find(|m| m.id == id) {
             args.extend(self.master_line(master, &dir));
@@ -203,28 +203,62 @@ impl Layout {
         args
     }
 
-    /// Compares with the layout that the data directory was made for, and remembers this one.
+    /// How to start process `id` again by hand, as a line for a shell.
+    pub(crate) fn shell_line(&self, program: &Path, id: &str) -> String {
+        let mut words = vec![quoted(program.as_os_str())];
+        let mut args = self.command_line(id).into_iter();
+        while let Some(arg) = args.next() {
+            if arg == TIE {
+                // A process that is started by hand is not tied to this one.
+                args.next();
+            } else {
+                words.push(quoted(&arg));
+            }
+        }
+        words.join(" ")
+    }
+
+    /// Compares with the layout that the data directory was made for; true where it was made for this one.
     ///
     /// # Errors
-    /// Another layout, or a directory that cannot be written.
-    pub(crate) fn remember(&self) -> Result<(), Failure> {
-        let mine = Remembered {
-            engine: self.size.engine.name().to_owned(),
-            masters: self.masters.clone(),
-        };
+    /// Another layout, or a directory that cannot be read.
+    pub(crate) fn check_remembered(&self) -> Result<bool, Failure> {
         let path = self.data_dir.join(FILE);
-        let doing = format!("data directory {}", self.data_dir.display());
-        std::fs::create_dir_all(self.data_dir.join("logs")).map_err(|e| Failure::io(&doing, &e))?;
         match std::fs::read(&path) {
             Ok(bytes) => {
                 let kept: Remembered = serde_json::from_slice(&bytes)
                     .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
-                return kept.check_same(&mine, &self.data_dir);
+                kept.check_same(&self.to_remember(), &self.data_dir)?;
+                Ok(true)
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Failure::io(&doing, &e)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Failure::io(&self.doing(), &e)),
         }
-        super::manifest::write_atomically(&path, &mine).map_err(|e| Failure::io(&doing, &e))
+    }
+
+    /// Makes the data directory, and remembers this layout in it.
+    ///
+    /// # Errors
+    /// See [`Self::check_remembered`]; or a directory that cannot be written.
+    pub(crate) fn remember(&self) -> Result<(), Failure> {
+        let wrap = |e: std::io::Error| Failure::io(&self.doing(), &e);
+        std::fs::create_dir_all(self.data_dir.join("logs")).map_err(wrap)?;
+        if self.check_remembered()? {
+            return Ok(());
+        }
+        super::manifest::write_atomically(&self.data_dir.join(FILE), &self.to_remember())
+            .map_err(wrap)
+    }
+
+    fn to_remember(&self) -> Remembered {
+        Remembered {
+            engine: self.size.engine.name().to_owned(),
+            masters: self.masters.clone(),
+        }
+    }
+
+    fn doing(&self) -> String {
+        format!("data directory {}", self.data_dir.display())
     }
 
     /// The base port of the cluster that `data_dir` was made for, if there is one.
@@ -261,6 +295,17 @@ impl Remembered {
     }
 }
 
+/// A word for a shell, in quotes where it needs them.
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,6 +336,30 @@ mod tests {
     fn an_engine_for_one_master_refuses_three() {
         let said = Layout::new("d".into(), size(3, EngineKind::Sled), Ports::DEFAULT);
         assert!(said.unwrap_err().message.contains("--masters 1"));
+    }
+
+    #[test]
+    fn the_line_to_start_a_process_by_hand_is_fit_for_a_shell() {
+        let size = size(3, EngineKind::Raft);
+        let layout = Layout::new("/a b's".into(), size, Ports::DEFAULT).unwrap();
+        assert_eq!(
+            layout.shell_line(Path::new("/bin/interrex"), "m2"),
+            "/bin/interrex master --data-dir '/a b'\\''s/m2' --id m2 \
+             --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079 \
+             --rest 127.0.0.1:6067 --web 127.0.0.1:8081 --engine raft"
+        );
+    }
+
+    #[test]
+    fn looking_leaves_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let data_dir = dir.path().join("data");
+        let size = size(3, EngineKind::Raft);
+        let layout = Layout::new(data_dir.clone(), size, Ports::DEFAULT).unwrap();
+        assert!(!layout.check_remembered().unwrap());
+        assert!(!data_dir.exists());
+        layout.remember().unwrap();
+        assert!(layout.check_remembered().unwrap());
     }
 
     #[test]

@@ -55,8 +55,10 @@ impl LocalCluster {
     /// Busy ports (before anything is started), a foreign data directory, or a process that ends or does not
     /// become ready: with the last lines of its log.
     pub(crate) async fn start(layout: Layout) -> Result<Self, Failure> {
-        layout.remember()?;
+        // Busy ports must leave no trace: the next try may have to use others.
+        layout.check_remembered()?;
         ports::check_free(layout.addresses())?;
+        layout.remember()?;
         let program = std::env::current_exe();
         let program = program.map_err(|e| Failure::io("finding this program", &e))?;
         let http = reqwest::Client::builder()
@@ -97,6 +99,11 @@ impl LocalCluster {
     /// The ids of all agents, in order.
     pub(crate) fn agent_ids(&self) -> Vec<String> {
         self.layout.agents.iter().map(|a| a.id.clone()).collect()
+    }
+
+    /// How to start process `id` again by hand.
+    pub(crate) fn shell_line(&self, id: &str) -> String {
+        self.layout.shell_line(&self.program, id)
     }
 
     /// The process id of `id`, while it runs.

@@ -26,6 +26,8 @@ use crate::{
     masters, metrics,
 };
 
+/// Longest total deadline: clocks end, and a deadline beyond that would be none.
+const TOTAL_DEADLINE_MAX: Duration = Duration::from_hours(24 * 365);
 /// Most hints followed in one call between two waits.
 const REDIRECTS_MAX: u32 = 4;
 /// Most channels kept; beyond that (masters learnt from hints) all are dialled anew.
@@ -79,7 +81,8 @@ struct Course {
 // === impl Caller ===
 
 impl Caller {
-    pub(super) fn new(options: ClientOptions) -> Result<Self, OptionsError> {
+    pub(super) fn new(mut options: ClientOptions) -> Result<Self, OptionsError> {
+        options.total_deadline = options.total_deadline.min(TOTAL_DEADLINE_MAX);
         let (masters, backoff) = options.validate()?;
         let state = State {
             book: Book::new(masters, options.suspect_for),

@@ -74,6 +74,21 @@ async fn a_hint_is_followed_and_the_leader_remembered() {
 }
 
 #[tokio::test]
+async fn a_deadline_beyond_all_clocks_is_taken() {
+    let leader = FakeMaster::start();
+    let mut options = ClientOptions::new(vec![leader.address.clone()]);
+    options.total_deadline = Duration::MAX;
+    let client = ControlClient::new(options).unwrap();
+    let serve = async {
+        let (_, answer) = leader.submit().await;
+        answer.send(Ok(accepted())).unwrap();
+    };
+    let call = client.submit("r1", DriverSpec::default());
+    let (_, answer) = within("the call", async { tokio::join!(serve, call) }).await;
+    assert_eq!(answer, Ok(accepted()));
+}
+
+#[tokio::test]
 async fn a_submission_whose_answer_is_lost_is_repeated_under_its_request_id() {
     let (m1, m2) = (FakeMaster::start(), FakeMaster::start());
     let client = client(&[&m1, &m2]);

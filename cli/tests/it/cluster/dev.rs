@@ -102,6 +102,33 @@ fn a_child_that_died_is_reported_and_cluster_json_stays_true() {
 }
 
 #[test]
+fn a_killed_master_rejoins_by_the_line_that_dev_says() {
+    let cluster = Cluster::start(&["--agents", "0"]);
+    let (killed, _) = cluster.leader();
+    cluster.signal(&killed, Signal::SIGKILL);
+    let hint = "in another terminal: ";
+    let line = wait_for("the line that starts it again", || {
+        let said = cluster.dev_said();
+        let (_, rest) = said.split_once(hint)?;
+        rest.split_once('\n').map(|(line, _)| line.to_owned())
+    });
+    let mut by_hand = std::process::Command::new("sh")
+        .args(["-c", &format!("exec {line}")])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("a shell");
+    wait_for("all masters are healthy", || {
+        // No leader yet has a code of its own.
+        let seen = cluster.run(&["-o", "json", "cluster", "status"]);
+        let seen: serde_json::Value = serde_json::from_slice(&seen.stdout).ok()?;
+        let masters = seen["masters"].as_array()?;
+        masters.iter().all(|m| m["healthy"] == true).then_some(())
+    });
+    by_hand.kill().expect("a child of ours");
+    by_hand.wait().expect("a child of ours");
+}
+
+#[test]
 fn a_busy_port_is_named_before_anything_starts() {
     let cluster = Cluster::start(&["--masters", "1", "--agents", "0"]);
     let rpc = cluster.addresses("rpc").remove(0);
@@ -114,6 +141,8 @@ fn a_busy_port_is_named_before_anything_starts() {
     let refused = run(&mut second);
     expect_refusal(&refused, 1, &[&rpc, "in use", "--base-port"]);
     assert!(!dir.path().join("m1").exists());
+    // The next try, with other ports, must not find a directory that was made for these.
+    assert!(!dir.path().join("layout.json").exists());
 }
 
 #[test]

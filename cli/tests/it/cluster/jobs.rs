@@ -1,5 +1,7 @@
 //! What people do with drivers and applications.
 
+use std::io::{BufRead, BufReader};
+
 use nix::sys::signal::Signal;
 
 use crate::support::{Cluster, expect_code, expect_refusal, run, signal, start, text, wait_for};
@@ -194,4 +196,25 @@ fn cluster_knows(cluster: &Cluster, id: &str, state: &str) {
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
         (status["driver"]["state"] == state).then_some(())
     });
+}
+
+#[test]
+fn following_ends_when_nobody_reads_any_more() {
+    let cluster = Cluster::start(&[]);
+    let id = cluster.submit(&["--", "sh", "-c", "while :; do echo tick; sleep 0.1; done"]);
+    let mut following = cluster
+        .command(&["logs", "-f", &id])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut line = String::new();
+    let mut output = BufReader::new(following.stdout.take().expect("a pipe"));
+    output.read_line(&mut line).expect("a line");
+    assert_eq!(line, "tick\n");
+    drop(output);
+    let status = wait_for("the end of `logs -f`", || {
+        following.try_wait().expect("a child of ours")
+    });
+    assert!(status.success(), "{status}");
+    cluster.wait_driver(&id, "RUNNING");
 }
