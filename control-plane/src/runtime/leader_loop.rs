@@ -150,6 +150,12 @@ impl LeaderLoop {
                 }
             }
         };
+        // The next leadership may be one of the same epoch, which no fence keeps this commit out of: what has not
+        // reached the store by now never does.
+        if let Some((_, commit)) = sources.commit.take() {
+            commit.abort();
+            drop(commit.await);
+        }
         self.refuse_rest(&mut sources.mailbox).await;
         reason
     }

@@ -25,6 +25,7 @@ mod recovery;
 mod rest;
 mod rest_forward;
 mod rest_support;
+mod same_epoch;
 mod serving;
 mod submit;
 mod support;
