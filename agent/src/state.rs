@@ -7,6 +7,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, TryLockError},
 };
 
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,8 @@ pub struct StateDir {
     root: PathBuf,
     /// Held for the life of this value; the kernel gives it back when the process dies.
     _lock: File,
+    /// The epoch on disk. Locked while the state is written.
+    saved: Mutex<u64>,
 }
 
 // === impl StateDir ===
@@ -126,7 +129,11 @@ impl StateDir {
         lock.set_len(0)
             .and_then(|()| lock.write_all(std::process::id().to_string().as_bytes()))
             .map_err(io_error(&path))?;
-        Ok(Self { root, _lock: lock })
+        Ok(Self {
+            root,
+            _lock: lock,
+            saved: Mutex::default(),
+        })
     }
 
     /// Reads the state, or begins one, and counts this start. `wanted_id` is the id that the operator gave;
@@ -165,12 +172,26 @@ impl StateDir {
         Ok(state)
     }
 
-    /// Writes the state, durable on return.
+    /// Writes the state, durable on return. A state of an older epoch than the one on disk changes nothing: a write
+    /// that a slow disk has held up comes too late.
     ///
     /// # Errors
-    /// As the file system says; the old state is still there then.
+    /// As the file system says, or [`io::ErrorKind::WouldBlock`] while another write is under way; the old state is
+    /// still there then.
     pub fn save(&self, state: &AgentState) -> io::Result<()> {
-        files::write_durably(&self.state_path(), &serde_json::to_vec_pretty(state)?)
+        let mut saved = match self.saved.try_lock() {
+            Ok(saved) => saved,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let why = "an earlier write to the disk has not come back";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+            }
+        };
+        if state.epoch >= *saved {
+            files::write_durably(&self.state_path(), &serde_json::to_vec_pretty(state)?)?;
+            *saved = state.epoch;
+        }
+        Ok(())
     }
 
     /// Where the results are kept.
@@ -280,6 +301,20 @@ mod tests {
         );
         assert!(second.first_sequence() > first.first_sequence());
         assert!(!first.work_dir_id.is_empty());
+    }
+
+    #[test]
+    fn a_late_write_of_an_older_epoch_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = StateDir::open(directory.path()).unwrap();
+        let older = dir.begin(Some("w1"), "x").unwrap();
+        let newer = AgentState {
+            epoch: 6,
+            ..older.clone()
+        };
+        dir.save(&newer).unwrap();
+        dir.save(&older).unwrap();
+        assert_eq!(dir.begin(None, "x").unwrap().epoch, 6);
     }
 
     #[test]

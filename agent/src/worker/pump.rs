@@ -32,12 +32,14 @@ use crate::{
 pub(crate) const QUERIES_MAX: usize = 64;
 /// Process events that may wait; runners wait beyond that.
 pub(crate) const PROCESS_EVENTS_MAX: usize = 1_024;
-/// How often writing the state is tried before the agent goes on without.
+/// How often writing the state is tried at once before the agent goes on without.
 const PERSIST_TRIES: u32 = 3;
 /// Between two of these tries.
 const PERSIST_RETRY: Duration = Duration::from_millis(100);
 /// How long one of these tries may take.
 const PERSIST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How soon a state that the disk has refused is written again.
+const PERSIST_AGAIN: Duration = Duration::from_secs(5);
 /// How long a stopping agent waits, beyond the grace, for its processes.
 const STOP_EXTRA: Duration = Duration::from_secs(15);
 /// How long a stopping agent waits for its last reports to be acknowledged.
@@ -130,6 +132,7 @@ impl Pump {
         let mut stop = Stop::Running;
         let mut generation = 0;
         let mut session_open = true;
+        let mut persist_at = None;
         loop {
             if generation != self.machine.generation() {
                 generation = self.machine.generation();
@@ -142,6 +145,11 @@ impl Pump {
                 break;
             }
             let wake = self.wake(stop);
+            if self.board.disk_trouble().is_none() {
+                persist_at = None;
+            } else {
+                persist_at = persist_at.or_else(|| Some(Instant::now() + PERSIST_AGAIN));
+            }
             let event = tokio::select! {
                 event = self.session_events.recv(), if session_open => match event {
                     Some(event) => from_session(event),
@@ -164,6 +172,11 @@ impl Pump {
                 () = self.shutdown.cancelled(), if matches!(stop, Stop::Running) => {
                     stop = Stop::Ending { until: Instant::now() + self.kill_grace + STOP_EXTRA };
                     Event::Stop
+                }
+                () = at(persist_at) => {
+                    persist_at = None;
+                    self.persist(1).await;
+                    continue;
                 }
                 () = at(wake) => Event::Tick,
             };
@@ -228,12 +241,12 @@ impl Pump {
             Action::PersistEpoch(epoch) => {
                 tracing::info!(epoch, "a new leader's epoch");
                 self.state.epoch = epoch;
-                self.persist().await;
+                self.persist(PERSIST_TRIES).await;
             }
             Action::PersistCluster(cluster_id) => {
                 tracing::info!(cluster_id, "joined a cluster");
                 self.state.cluster_id = cluster_id;
-                self.persist().await;
+                self.persist(PERSIST_TRIES).await;
             }
             Action::Register {
                 stream,
@@ -305,13 +318,16 @@ impl Pump {
 
     /// Writes the state. Where the disk refuses, the fence holds in memory, and `/readyz` says that the disk does not:
     /// an agent that stopped obeying would be lost to its cluster for want of one small file.
-    async fn persist(&self) {
+    async fn persist(&self, tries: u32) {
         let mut trouble = String::new();
-        for _ in 0..PERSIST_TRIES {
+        for again in (0..tries).rev() {
             let (directory, state) = (Arc::clone(&self.state_dir), self.state.clone());
             let written = tokio::task::spawn_blocking(move || directory.save(&state));
             match timeout(PERSIST_TIMEOUT, written).await {
                 Ok(Ok(Ok(()))) => {
+                    if self.board.disk_trouble().is_some() {
+                        tracing::info!("the agent's state is on disk again");
+                    }
                     self.board.set_disk_trouble(None);
                     return;
                 }
@@ -319,9 +335,16 @@ impl Pump {
                 Ok(Err(error)) => trouble = error.to_string(),
                 Err(_elapsed) => trouble = format!("not written within {PERSIST_TIMEOUT:?}"),
             }
-            sleep(PERSIST_RETRY).await;
+            if again > 0 {
+                sleep(PERSIST_RETRY).await;
+            }
         }
-        tracing::error!(error = trouble, "the agent's state could not be written");
+        if self.board.disk_trouble().is_none() {
+            tracing::error!(
+                error = trouble,
+                "the agent's state could not be written; trying again"
+            );
+        }
         self.board.set_disk_trouble(Some(trouble));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{path::Path, time::Duration};
 
-use interrex_agent::{Agent, AgentError, AgentOptions, RunningAgent, state::StateError};
+use interrex_agent::{
+    Agent, AgentError, AgentOptions, RunningAgent,
+    state::{AgentState, StateError},
+};
 use interrex_proto::v1::{KillDriver, ProcessState, WorkReport, master_frame, work_report};
 use tokio_util::sync::CancellationToken;
 
@@ -104,6 +107,44 @@ async fn a_driver_runs_is_reported_and_its_logs_are_served() {
         agent.get("/logs/driver/d1/stdout?offset=-4").await,
         (200, "two\n".to_owned())
     );
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_state_that_the_disk_refused_is_written_when_it_can_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut master = Master::start(5).await;
+    let agent = Running::start(directory.path(), &[&master.address]).await;
+    master.registration().await;
+    soon("an agent that is ready", async {
+        while agent.get("/readyz").await.0 != 200 {}
+    })
+    .await;
+    // A directory where the file is to be made: so nobody can write, not even root.
+    let in_the_way = directory.path().join(".interrex/agent.json.tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let address = master.die();
+    let _later = Master::listen(&address, 6, false).await;
+    let said = soon("trouble with the disk", async {
+        loop {
+            let (status, said) = agent.get("/readyz").await;
+            if status == 503 && said.contains("disk") {
+                return said;
+            }
+        }
+    })
+    .await;
+    // It obeys its leader all the same.
+    assert!(!said.contains("attached"), "{said}");
+
+    std::fs::remove_dir(&in_the_way).unwrap();
+    soon("an agent that is ready", async {
+        while agent.get("/readyz").await.0 != 200 {}
+    })
+    .await;
+    let state = std::fs::read(directory.path().join(".interrex/agent.json")).unwrap();
+    let state: AgentState = serde_json::from_slice(&state).unwrap();
+    assert_eq!(state.epoch, 6);
     agent.stop().await;
 }
 
