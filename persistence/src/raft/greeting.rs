@@ -24,7 +24,8 @@ const FORMED_INTERVAL: Duration = Duration::from_secs(1);
 const HELLO_DEADLINE: Duration = Duration::from_millis(500);
 /// An answer is good for forming a cluster for this long.
 const FRESH: Duration = Duration::from_secs(2);
-/// A refused caller is forgotten when it has not called again for this long.
+/// A caller is forgotten when it has not called again for this long: longer than [`FRESH`], so that nobody still
+/// relies on the answer.
 const CALLER_MEMORY: Duration = Duration::from_secs(4);
 /// Refused callers that are remembered; one more is refused all the same.
 const CALLERS_MAX: usize = 16;
@@ -33,6 +34,8 @@ const CALLERS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Greetings {
     heard: Mutex<BTreeMap<String, Heard>>,
+    /// Who called last under each configured id, before there is a cluster.
+    welcomed: Mutex<BTreeMap<String, (u64, Instant)>>,
     refused: Mutex<BTreeMap<(String, u64), Instant>>,
 }
 
@@ -65,7 +68,7 @@ impl Greetings {
         local: &Local,
         caller: &HelloRequest,
     ) -> Option<String> {
-        let text = roster::judge_call(local, caller)?;
+        let text = roster::judge_call(local, caller).or_else(|| self.twin(local, caller))?;
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (caller.id.clone(), caller.node);
         if refused.len() < CALLERS_MAX || refused.contains_key(&key) {
@@ -73,6 +76,24 @@ impl Greetings {
             status.set(caller_problem(local, &caller.id), text.clone());
         }
         Some(text)
+    }
+
+    /// Why `caller` is refused for another one that calls under its id. Each of the two could form a cluster with
+    /// this master in it: only the first is welcome, until it has not called for a while.
+    fn twin(&self, local: &Local, caller: &HelloRequest) -> Option<String> {
+        if local.initialized || !local.peers.contains_key(&caller.id) {
+            return None;
+        }
+        let mut welcomed = self.welcomed.lock().unwrap_or_else(PoisonError::into_inner);
+        match welcomed.get(&caller.id) {
+            Some((first, at)) if *first != caller.node && at.elapsed() < CALLER_MEMORY => {
+                Some(roster::twins(&caller.id, *first, caller.node))
+            }
+            Some(_) | None => {
+                welcomed.insert(caller.id.clone(), (caller.node, Instant::now()));
+                None
+            }
+        }
     }
 
     /// Drops refusals of callers that have stopped calling.
@@ -310,4 +331,43 @@ fn caller_problem(local: &Local, id: &str) -> Problem {
 
 fn caller_name(id: &str) -> String {
     format!("{id} (calling)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_masters_with_one_id_only_the_first_can_form_a_cluster() {
+        let peers: BTreeMap<String, String> = [("m1", "h:1"), ("m2", "h:2")]
+            .map(|(id, at)| (id.to_owned(), at.to_owned()))
+            .into();
+        let local = Local {
+            id: "m2".into(),
+            node: 2,
+            peers: peers.clone(),
+            ..Local::default()
+        };
+        let (greetings, status) = (Greetings::default(), Status::new("m2"));
+        let call = |local: &Local, node| {
+            let caller = HelloRequest {
+                id: "m1".into(),
+                node,
+                peers: peers.clone(),
+                ..HelloRequest::default()
+            };
+            greetings.called(&status, local, &caller)
+        };
+        assert_eq!(call(&local, 1), None);
+        let text = call(&local, 9).expect("must be refused");
+        assert!(text.contains("two masters have the id m1"), "{text}");
+        assert_eq!(call(&local, 1), None, "the first is still welcome");
+        // Once there is a cluster its membership decides.
+        let formed = Local {
+            initialized: true,
+            members: vec![("m1".into(), 9), ("m2".into(), 2)],
+            ..local
+        };
+        assert_eq!(call(&formed, 9), None);
+    }
 }

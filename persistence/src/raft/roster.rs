@@ -168,6 +168,13 @@ pub(super) fn moved(
         .then(|| format!("--peers differs from the membership: {}", texts.join("; ")))
 }
 
+/// What is wrong when two masters call under one id.
+pub(super) fn twins(id: &str, first: u64, second: u64) -> String {
+    format!(
+        "two masters have the id {id}: node {first:016x} and node {second:016x}; give each master its own --id"
+    )
+}
+
 /// The command that lets `id` at `address` back in.
 pub(super) fn rejoin_command(id: &str, address: &str) -> String {
     format!("interrex cluster add {id}={address}")
