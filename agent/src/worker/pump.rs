@@ -386,7 +386,7 @@ fn log_process(event: &ProcessEvent) {
     match event {
         ProcessEvent::Started { pid, .. } => tracing::info!(work = %key, pid, "running"),
         ProcessEvent::NotStarted { message, .. } => {
-            tracing::warn!(work = %key, message, "not started");
+            tracing::warn!(work = %key, reason = message, "not started");
         }
         ProcessEvent::Ended { exit, cause, .. } => {
             let (code, signal) = exit.map_or((None, None), |exit| (exit.code, exit.signal));

@@ -69,16 +69,16 @@ fn tell_worker(epoch: u64, worker: &Worker) {
 }
 
 fn tell_app(epoch: u64, app: &Application) {
-    let (id, state, message) = (&app.id, app.state.name(), &app.message);
+    let (id, state, reason) = (&app.id, app.state.name(), &app.message);
     if app.state.is_final() {
-        info!(epoch, app = %id, state, message, "an application is over");
+        info!(epoch, app = %id, state, reason, "an application is over");
     } else {
         info!(epoch, app = %id, name = %app.spec.name, "an application has registered");
     }
 }
 
 fn tell_driver(epoch: u64, driver: &Driver) {
-    let (id, attempt, message) = (&driver.id, driver.attempt.0, &driver.message);
+    let (id, attempt, reason) = (&driver.id, driver.attempt.0, &driver.message);
     let worker = driver.worker.as_ref().map(ToString::to_string);
     let (code, signal) = parts(driver.exit.as_ref());
     let state = driver.state.name();
@@ -87,10 +87,10 @@ fn tell_driver(epoch: u64, driver: &Driver) {
         DriverState::Launching => info!(epoch, driver = %id, attempt, worker, "a driver is placed"),
         DriverState::Running => debug!(epoch, driver = %id, attempt, worker, "a driver runs"),
         DriverState::Relaunching => {
-            info!(epoch, driver = %id, attempt, message, "a driver is to be started again");
+            info!(epoch, driver = %id, attempt, reason, "a driver is to be started again");
         }
         DriverState::Finished | DriverState::Killed | DriverState::Failed | DriverState::Error => {
-            info!(epoch, driver = %id, attempt, worker, state, code, signal, message, "a driver is over");
+            info!(epoch, driver = %id, attempt, worker, state, code, signal, reason, "a driver is over");
         }
     }
 }
@@ -99,7 +99,7 @@ fn tell_executor(epoch: u64, executor: &Executor) {
     let Executor {
         app, id, worker, ..
     } = executor;
-    let (state, message) = (executor.state.name(), &executor.message);
+    let (state, reason) = (executor.state.name(), &executor.message);
     let (code, signal) = parts(executor.exit.as_ref());
     let id = id.0;
     match executor.state {
@@ -114,7 +114,7 @@ fn tell_executor(epoch: u64, executor: &Executor) {
         | ExecutorState::Failed
         | ExecutorState::Lost
         | ExecutorState::Exited => {
-            info!(epoch, %app, executor = id, %worker, state, code, signal, message, "an executor is over");
+            info!(epoch, %app, executor = id, %worker, state, code, signal, reason, "an executor is over");
         }
     }
 }
