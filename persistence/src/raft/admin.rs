@@ -217,8 +217,12 @@ impl BackendAdmin for RaftAdmin {
     async fn add_master(&self, id: String, rpc: String) -> Result<String, AdminError> {
         self.leading()?;
         let answer = self.introduce(&id, &rpc).await?;
-        let members = self.node.members();
-        if members.iter().any(|m| m.node == answer.node && m.voter) {
+        let metrics = self.node.metrics();
+        let members = members_of(&metrics);
+        let votes = members.iter().any(|m| m.node == answer.node && m.voter);
+        // Left half way when whoever asked for it went away, or its leader did: the old voters count too until it ends.
+        let half_way = metrics.membership_config.get_joint_config().len() > 1;
+        if votes && !half_way {
             return Ok(format!("{id} is a voting master already"));
         }
         let predecessors: BTreeSet<u64> = members
@@ -231,7 +235,8 @@ impl BackendAdmin for RaftAdmin {
             .filter(|m| m.voter && !predecessors.contains(&m.node))
             .map(|m| m.node)
             .collect();
-        if voters.len() >= MASTERS_MAX {
+        voters.insert(answer.node);
+        if voters.len() > MASTERS_MAX {
             return Err(AdminError::Refused(format!(
                 "there are {MASTERS_MAX} masters, the most there can be"
             )));
@@ -242,8 +247,9 @@ impl BackendAdmin for RaftAdmin {
             rest: answer.rest,
             web: answer.web,
         };
-        self.teach(answer.node, info).await?;
-        voters.insert(answer.node);
+        if !votes {
+            self.teach(answer.node, info).await?;
+        }
         self.set_voters(voters).await?;
         let replaced = if predecessors.is_empty() {
             ""

@@ -147,6 +147,54 @@ async fn a_wiped_master_does_not_vote_and_is_let_back_in_by_one_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replacement_that_was_left_half_way_is_finished_by_the_same_command() {
+    let mut cluster = Cluster::start(&["m1", "m2", "m3"], untuned).await;
+    let (leader, _) = cluster.lead().await;
+    let wiped = ["m1", "m2", "m3"]
+        .into_iter()
+        .find(|id| *id != leader)
+        .unwrap();
+    let admin = cluster.backend(&leader).admin.clone();
+    let rpc = cluster.addresses[wiped].to_string();
+    let voters = || {
+        let members = admin.members().into_iter();
+        members.filter(|m| m.id == wiped && m.voter).count()
+    };
+    // Both the old one and the new one vote while the change is half way. Whether the caller goes away just then
+    // is a matter of luck, so there are several tries.
+    for _ in 0..20 {
+        cluster.down(wiped).await;
+        std::fs::remove_dir_all(cluster.dir(wiped)).unwrap();
+        cluster.up(wiped).await;
+        cluster
+            .health(wiped, |ready, text| !ready && text.contains("cluster add"))
+            .await;
+        let (asked, id, at) = (admin.clone(), wiped.to_owned(), rpc.clone());
+        let caller = tokio::spawn(async move { asked.add_master(id, at).await });
+        within("the change begins", async {
+            while voters() < 2 && !caller.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        caller.abort();
+        drop(caller.await);
+        if voters() == 2 {
+            break;
+        }
+    }
+    // Refused only until its first half is committed.
+    within("finishing", async {
+        while let Err(error) = admin.add_master(wiped.to_owned(), rpc.clone()).await {
+            assert!(error.to_string().contains("undergoing"), "{error}");
+        }
+    })
+    .await;
+    assert_eq!(voters(), 1);
+    cluster.ready(wiped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_can_be_added_and_removed() {
     let mut cluster = Cluster::start(&["m1"], untuned).await;
     let (_, leadership) = cluster.lead().await;
