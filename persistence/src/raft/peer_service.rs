@@ -145,6 +145,8 @@ impl RaftPeer for PeerService {
             };
             std::future::ready(request)
         });
+        // A leader that has nothing to send says nothing for seconds; the server waits for its streams to end.
+        let requests = requests.take_until(self.node.closing.clone().cancelled_owned());
         let answers = self
             .node
             .raft()
@@ -159,6 +161,7 @@ impl RaftPeer for PeerService {
             });
         let last = stream::once(async move { refused.get().cloned().map(Err) });
         let answers = answers.chain(last.filter_map(std::future::ready));
+        let answers = answers.take_until(self.node.closing.clone().cancelled_owned());
         Ok(Response::new(Box::pin(answers)))
     }
 

@@ -167,6 +167,14 @@ impl Cluster {
         drop(master.server.await);
     }
 
+    /// Ends a master in order, and waits until its server has served the last connection.
+    pub(super) async fn down_gracefully(&mut self, id: &str) {
+        let master = self.up.remove(id).unwrap();
+        master.stop.cancel();
+        master.backend.admin.shutdown().await;
+        master.server.await.unwrap();
+    }
+
     pub(super) async fn down_all(&mut self) {
         let ids: Vec<String> = self.up.keys().cloned().collect();
         for id in ids {

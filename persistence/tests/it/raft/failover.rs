@@ -295,3 +295,18 @@ async fn closing_ends_campaigns_and_leaderships() {
     assert!(matches!(error, CommitError::Rejected(_)), "{error}");
     assert!(!backend.admin.health().ready);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn masters_that_stop_do_not_wait_for_the_leaders_streams_to_end() {
+    let mut cluster = Cluster::start(&["m1", "m2", "m3"], untuned).await;
+    let (leader, leadership) = cluster.lead().await;
+    cluster.put(&leader, leadership.epoch, 1).await.unwrap();
+    // The second one leaves a leader without a quorum, which keeps trying.
+    for id in ["m1", "m2", "m3"].into_iter().filter(|id| *id != leader) {
+        cluster.ready(id).await;
+        let began = Instant::now();
+        within("the last connection", cluster.down_gracefully(id)).await;
+        let took = began.elapsed();
+        assert!(took.as_secs() < 2, "{id} took {took:?}");
+    }
+}
