@@ -129,7 +129,11 @@ impl Command {
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
             // The consensus libraries tell every step; what an operator needs of it, the engine says itself.
-            Self::Master(_) => "info,openraft=warn,raft_log=warn,chunked_wal=warn",
+            // Each heartbeat and stream that a dead master misses is none of it.
+            Self::Master(_) => {
+                "info,openraft=warn,openraft::core::heartbeat=error,openraft::replication=error,\
+                 openraft::engine::handler::replication_handler=error,raft_log=warn,chunked_wal=warn"
+            }
             Self::Agent(_) => "info",
             Self::Dev(_)
             | Self::Submit(_)

@@ -26,6 +26,7 @@ mod network;
 mod node;
 mod options;
 mod peer_service;
+mod reach;
 mod roster;
 mod snapshot;
 mod state_machine;

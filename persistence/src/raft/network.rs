@@ -28,10 +28,12 @@ use openraft::{
     },
 };
 use serde::Serialize;
+use tokio::time::Instant;
 use tonic::{Request, Status, transport::Channel};
 
 use super::{
     options::RaftTiming,
+    reach::Reach,
     snapshot::SnapshotFile,
     types::{NodeInfo, Types, Vote},
     wire::{SnapshotHeader, decode, encode, internal, piece, reason, within},
@@ -78,10 +80,14 @@ pub(super) struct Network {
 pub(super) struct PeerLink {
     from: u64,
     to: u64,
+    /// The peer's id, for people.
+    name: String,
     timing: RaftTiming,
     client: Result<RaftPeerClient<Channel>, Status>,
     /// Streams that could not be opened since the last one that could.
     failures: u32,
+    /// Of the link for heartbeats.
+    reach: Option<Reach>,
 }
 
 // === impl Peers ===
@@ -159,9 +165,11 @@ impl Network {
         PeerLink {
             from: self.peers.node,
             to,
+            name: member.id.clone(),
             timing: self.timing,
             client,
             failures: 0,
+            reach: (lane == Lane::Control).then(Reach::default),
         }
     }
 }
@@ -209,6 +217,26 @@ impl PeerLink {
         let doubled = REOPEN_PAUSE_MIN.saturating_mul(1 << self.failures.min(8));
         self.failures = self.failures.saturating_add(1);
         tokio::time::sleep(doubled.min(REOPEN_PAUSE_MAX)).await;
+    }
+
+    /// A stream is about to be opened; each heartbeat is one.
+    fn asked(&mut self) {
+        if let Some(reach) = &mut self.reach
+            && reach.asked(Instant::now())
+        {
+            let peer = &self.name;
+            tracing::warn!(peer, "this master does not answer; its copy falls behind");
+        }
+    }
+
+    /// It was opened.
+    fn answered(&mut self) {
+        if let Some(reach) = &mut self.reach
+            && let Some(after) = reach.answered(Instant::now())
+        {
+            let peer = &self.name;
+            tracing::info!(peer, ?after, "this master answers again");
+        }
     }
 
     fn deadline(option: &RPCOption) -> Duration {
@@ -330,7 +358,11 @@ impl RaftNetworkV2<Types> for PeerLink {
         S: Stream<Item = AppendEntriesRequest<Types>> + OptionalSend + Unpin + 'static,
     {
         Box::pin(async move {
+            self.asked();
             let opened = self.try_stream(input, &option).await;
+            if opened.is_ok() {
+                self.answered();
+            }
             self.pace(opened.is_ok()).await;
             opened.map_err(unreachable)
         })
