@@ -1,15 +1,23 @@
 //! Agents: register, get orders, report, come back.
 
+use std::time::Duration;
+
 use interrex_control_plane::runtime::Role;
 use interrex_core::{ids::WorkerId, state::worker::WorkerState};
-use interrex_persistence::memory::MemoryCluster;
+use interrex_persistence::{
+    faulty::{Fault, Faults, Op},
+    memory::MemoryCluster,
+};
 use interrex_proto::v1::{
     Heartbeat, ProcessState, RegisterWorker, RunningDriver, WorkReport, master_frame,
     peer_frame::Body,
 };
 
+use tokio::time::timeout;
+
 use crate::support::{
-    Peer, client, has_role, leads, register, report, sees, start, status, submit,
+    PATIENCE, Peer, client, has_role, leads, register, report, sees, start, start_with, status,
+    submit,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -208,5 +216,39 @@ async fn bad_frames_are_refused_in_words_and_disturb_nobody() {
     good.acknowledged(9).await;
     submit(&mut client(&master), "s1").await;
     good.launch().await;
+    master.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_session_that_ends_during_a_registration_costs_the_worker_no_time() {
+    let faults = Faults::calm();
+    let master = start_with(&MemoryCluster::new(), "m1", &faults);
+    leads(&master).await;
+    let (old, _) = Peer::agent(&master, "w1").await;
+    faults.next(Op::Commit, Fault::Delay(Duration::from_millis(400)));
+    let mut new = Peer::attach(&master, register("w1", vec![])).await;
+    let under_way = async {
+        let mut turns = tokio::time::interval(Duration::from_millis(5));
+        while faults.injected() == 0 {
+            turns.tick().await;
+        }
+    };
+    timeout(PATIENCE, under_way).await.expect("a commit begins");
+    drop(old);
+    new.registered().await;
+    // The end of the old session was decided after the new one's registration: it has to be said again, at once and
+    // not at the next heartbeat, because until then the worker gets nothing.
+    new.wait("register again", |_, body| match body {
+        master_frame::Body::Reregister(_) => Some(()),
+        _ => None,
+    })
+    .await;
+    new.say(register("w1", vec![])).await;
+    new.registered().await;
+    sees(&master.handle, "w1 alive", |view| {
+        view.worker(&WorkerId::new("w1"))
+            .is_some_and(|w| w.state == WorkerState::Alive)
+    })
+    .await;
     master.shutdown().await;
 }

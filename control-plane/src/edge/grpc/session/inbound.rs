@@ -121,9 +121,12 @@ impl Inbound {
             }
         };
         self.acknowledge(epoch, senseless);
-        let peer = Peer::Worker(worker);
+        let peer = Peer::Worker(worker.clone());
         self.submit_registration("worker", epoch, command, move |session, _reply| {
             if session.peers.bind(epoch, &peer, session.id) {
+                // If an older session ended while this was being committed, the worker counts as gone again. A sign of
+                // life shows that at the next tick, and it is asked to register once more.
+                session.handle.heartbeat(&worker);
                 session.registered(epoch, String::new(), Vec::new());
             }
         });
