@@ -337,8 +337,13 @@ impl ClusterView {
                 joins,
             );
             adjust(&mut self.counts.memory_mib_used, booking.memory.0, joins);
-            let load = self.loads.entry(booking.worker.clone()).or_default();
+            let worker = booking.worker.clone();
+            let load = self.loads.entry(worker.clone()).or_default();
             load.book(booking, joins);
+            if load.is_idle() {
+                // Else every worker that ever was would be kept.
+                self.loads.remove(&worker);
+            }
         }
     }
 }

@@ -74,6 +74,7 @@ fn counts_and_loads_follow_each_change() {
     view.apply(&[driver("d1", DriverState::Finished, Some("w2"))]);
     assert!(view.load(&WorkerId::new("w2")).is_idle());
     assert_eq!(view.counts().cores_used, 0);
+    assert!(view.loads.is_empty(), "idle workers are not kept");
     view.apply(&[Mutation::DeleteDriver(DriverId::new("d1"))]);
     assert_eq!(view.counts().drivers.get(&DriverState::Finished), Some(&0));
 }
