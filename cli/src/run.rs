@@ -8,10 +8,13 @@ use std::{
 use interrex_client::app::{AppClient, AppEnd, AppEvent, AppHandle, AppOptions, UnregisterError};
 use interrex_proto::v1::{ApplicationSpec, CommandLine, ExecutorInfo, ResourceAmount};
 
+use tokio::sync::mpsc;
+
 use crate::{
     connect::Connect,
     exit::{Done, Exit, Failure},
-    jobs, output,
+    jobs,
+    output::{self, Format, OutputArgs},
     shutdown::Shutdown,
     submit::{base_name, user},
     units::{MemoryMib, parse_memory, parse_pair, parse_resource_amount},
@@ -39,7 +42,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     executors: u32,
     /// Cores of each executor
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     cores_per_executor: u32,
     /// Memory of each executor
     #[arg(long, default_value = "512MiB", value_parser = parse_memory)]
@@ -55,16 +58,39 @@ pub(crate) struct RunArgs {
     env: Vec<(String, String)>,
     #[command(flatten)]
     connect: Connect,
+    #[command(flatten)]
+    output: OutputArgs,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
 
-/// Runs `interrex run`.
+/// Runs `interrex run`, and says at its end how it stands.
 pub(crate) async fn run(args: RunArgs) -> Done {
     let mut shutdown = Shutdown::listen()?;
     let started = AppClient::start_with_events(AppOptions::new(args.connect.list()?, spec(&args)?));
-    let (app, mut events) = started.map_err(|e| Failure::usage(e.to_string()))?;
+    let (app, events) = started.map_err(|e| Failure::usage(e.to_string()))?;
+    let done = follow(&args, &app, events, &mut shutdown).await;
+    if args.output.output == Format::Json
+        && let Some(id) = app.app_id()
+    {
+        // How it ended, as `interrex status -o json` says it; the exit code stays that of the end.
+        let client = args.connect.client()?;
+        match client.status(&id, false).await {
+            Ok(status) => output::json(&status)?,
+            Err(error) => output::say(&format!("the end of {id} is not known: {error}")),
+        }
+    }
+    done
+}
+
+/// Shows what happens until the application is over.
+async fn follow(
+    args: &RunArgs,
+    app: &AppHandle,
+    mut events: mpsc::Receiver<AppEvent>,
+    shutdown: &mut Shutdown,
+) -> Done {
     // Only the first leader has a deadline: executors that run are not given up for an outage of the masters.
     let no_leader = tokio::time::sleep(args.connect.deadline);
     tokio::pin!(no_leader);
@@ -72,7 +98,7 @@ pub(crate) async fn run(args: RunArgs) -> Done {
     let mut completed = BTreeSet::new();
     loop {
         tokio::select! {
-            signal = shutdown.asked() => return interrupted(&app, &mut shutdown, signal).await,
+            signal = shutdown.asked() => return interrupted(app, shutdown, signal).await,
             event = events.recv() => match event {
                 Some(event) => {
                     show(&event);
@@ -80,7 +106,7 @@ pub(crate) async fn run(args: RunArgs) -> Done {
                         completed.insert(e.executor_id);
                     }
                     if completed.len() >= wanted {
-                        return finish(&app).await;
+                        return finish(app).await;
                     }
                 }
                 None => break,
@@ -92,7 +118,7 @@ pub(crate) async fn run(args: RunArgs) -> Done {
             }
         }
     }
-    outcome(&app, &args.connect).await
+    outcome(app, &args.connect).await
 }
 
 fn succeeded(executor: &ExecutorInfo) -> bool {

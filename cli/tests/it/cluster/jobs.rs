@@ -218,3 +218,13 @@ fn following_ends_when_nobody_reads_any_more() {
     assert!(status.success(), "{status}");
     cluster.wait_driver(&id, "RUNNING");
 }
+
+#[test]
+fn run_says_how_its_application_ended_as_json() {
+    let cluster = Cluster::start(&[]);
+    let ended = cluster.run(&["run", "-o", "json", "--executors", "2", "--", "true"]);
+    expect_code(&ended, 0);
+    let ended: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON only");
+    assert_eq!(ended["application"]["state"], "FINISHED", "{ended}");
+    assert_eq!(ended["application"]["executors_completed"], 2, "{ended}");
+}
