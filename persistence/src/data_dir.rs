@@ -31,7 +31,7 @@ impl DirLock {
     /// # Errors
     /// `InUse` naming the owner; `Io`.
     pub(crate) fn acquire(dir: &Path) -> Result<Self, OpenError> {
-        fs::create_dir_all(dir).map_err(io_at(dir))?;
+        create_dir(dir).map_err(io_at(dir))?;
         let path = dir.join(LOCK_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -71,6 +71,22 @@ fn owner(file: &mut File) -> String {
     }
 }
 
+/// Creates `dir` and what is missing above it, durably: a power cut must not leave an identity whose log is gone.
+pub(crate) fn create_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = parent_of(dir);
+    if parent != dir {
+        create_dir(parent)?;
+    }
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    sync_dir(parent)
+}
+
 /// Makes the names in `dir` durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
@@ -83,7 +99,15 @@ pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&temp, path)?;
-    sync_dir(path.parent().unwrap_or(Path::new(".")))
+    sync_dir(parent_of(path))
+}
+
+/// The directory that holds `path`; the current one for a bare name.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    }
 }
 
 /// For `map_err`: an I/O error with the place where it happened.
@@ -116,6 +140,16 @@ mod tests {
         fs::write(dir.path().join(LOCK_FILE), [0xff; 64]).unwrap();
         let refused = DirLock::acquire(dir.path()).unwrap_err().to_string();
         assert!(refused.contains("in use by another process"), "{refused}");
+    }
+
+    #[test]
+    fn a_directory_is_made_with_all_that_is_missing_above_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        create_dir(&deep).unwrap();
+        assert!(deep.is_dir());
+        create_dir(&deep).unwrap();
+        assert_eq!(parent_of(Path::new("bare")), Path::new("."));
     }
 
     #[test]

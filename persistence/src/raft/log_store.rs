@@ -26,7 +26,10 @@ use super::{
     options::SnapshotBounds,
     types::{LogId, Types, Vote},
 };
-use crate::{data_dir::io_at, error::OpenError};
+use crate::{
+    data_dir::{create_dir, io_at},
+    error::OpenError,
+};
 
 /// Entries are read for replication up to this many bytes at a time (at least one entry).
 const READ_BYTES_MAX: usize = 4 << 20;
@@ -65,7 +68,7 @@ impl LogStore {
     /// # Errors
     /// `Corrupt` when something other than the tail is damaged, `Io` otherwise.
     pub(super) fn open(dir: &Path, bounds: &SnapshotBounds) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(dir).map_err(io_at(dir))?;
+        create_dir(dir).map_err(io_at(dir))?;
         let mut config = Config::new(dir.display());
         config.log_cache_capacity = Some(CACHE_BYTES);
         config.log_cache_max_items = Some(CACHE_ENTRIES);

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::types::{LogId, SnapshotMeta, StoredMembership};
 use crate::{
-    data_dir::{io_at, sync_dir},
+    data_dir::{create_dir, io_at, sync_dir},
     error::OpenError,
     record_store::RecordStore,
 };
@@ -172,7 +172,7 @@ impl Snapshots {
     /// # Errors
     /// `Corrupt`, naming the file, when the newest one cannot be trusted; `Io` otherwise.
     pub(super) fn open(dir: &Path) -> Result<(Self, Option<Image>), OpenError> {
-        fs::create_dir_all(dir).map_err(io_at(dir))?;
+        create_dir(dir).map_err(io_at(dir))?;
         let mut newest: Option<PathBuf> = None;
         for entry in fs::read_dir(dir).map_err(io_at(dir))? {
             let path = entry.map_err(io_at(dir))?.path();
