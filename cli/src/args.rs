@@ -201,13 +201,12 @@ mod tests {
 
     #[test]
     fn every_command_has_help() {
-        for sub in Cli::command().get_subcommands() {
-            assert!(sub.get_about().is_some(), "{} has no help", sub.get_name());
-            assert!(
-                sub.get_after_help().is_some() || sub.has_subcommands(),
-                "{} has no examples",
-                sub.get_name()
-            );
+        let mut commands: Vec<clap::Command> = Cli::command().get_subcommands().cloned().collect();
+        while let Some(command) = commands.pop() {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no help");
+            assert!(command.get_after_help().is_some(), "{name} has no examples");
+            commands.extend(command.get_subcommands().cloned());
         }
     }
 }

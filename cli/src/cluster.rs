@@ -34,19 +34,23 @@ pub(crate) struct ClusterArgs {
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
     /// Show the masters, who leads, and since which epoch
+    #[command(after_help = "Example:\n  interrex cluster status -o json")]
     Status,
     /// Hand leadership to another master
+    #[command(after_help = "Example:\n  interrex cluster transfer-leader m2")]
     TransferLeader {
         /// To this master; the most up-to-date standby if none is named
         id: Option<String>,
     },
     /// Add a master, or let one whose disk was wiped back in
+    #[command(after_help = "Example:\n  interrex cluster add m4=10.0.0.4:7077")]
     Add {
         /// The master and its RPC address
         #[arg(value_name = "ID=ADDR", value_parser = parse_member)]
         member: (String, String),
     },
     /// Remove a master
+    #[command(after_help = "Example:\n  interrex cluster remove m4")]
     Remove {
         /// The master
         id: String,

@@ -27,6 +27,8 @@ use crate::{
 const ORDERS_MAX: usize = 4;
 /// How often an attempt of a former life is looked at until it is gone.
 const FORMER_POLL: Duration = Duration::from_millis(50);
+/// How long, beyond the grace, a supervisor of a former life may take to end its tree before it is killed.
+const FORMER_EXTRA: Duration = Duration::from_secs(5);
 /// How often, where looking itself goes wrong.
 const FORMER_RETRY: Duration = Duration::from_secs(5);
 
@@ -70,9 +72,18 @@ impl LocalRunner {
     /// what it may have left, and tells how it ended. Returns at once.
     pub fn resume(&self, path: PathBuf, record: AttemptRecord) {
         let events = self.events.clone();
+        let patience = tokio::time::Instant::now() + self.options.orphan_grace + FORMER_EXTRA;
         tokio::spawn(async move {
             let key = record.key.clone();
             let (exit, cause) = loop {
+                if patience <= tokio::time::Instant::now() {
+                    // Its own deadline is over: it is stopped, or stuck.
+                    tracing::warn!(%key, "a supervisor of a former life does not end; killing it");
+                    let path = path.clone();
+                    if let Err(error) = blocking(move || proc::end_supervisor(&path)).await {
+                        tracing::error!(%key, %error, "a supervisor of a former life cannot be killed");
+                    }
+                }
                 let (path, token) = (path.clone(), record.token.clone());
                 match blocking(move || end_former(&path, &token)).await {
                     Ok(Some(end)) => break end,

@@ -6,7 +6,7 @@
 //! (random for each attempt, inherited over fork, exec and setsid), or by the group of a leader whose start time is
 //! the recorded one. What is left is the instant between the look and the signal.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, os::unix::ffi::OsStrExt, path::Path};
 
 use nix::{
     errno::Errno,
@@ -14,7 +14,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::process::protocol::MainProcess;
+use crate::{options::SUPERVISOR_SUBCOMMAND, process::protocol::MainProcess};
 
 /// The environment variable that marks every process of an attempt.
 pub const TOKEN_VARIABLE: &str = "INTERREX_PROCESS_TOKEN";
@@ -99,6 +99,32 @@ pub fn sweep(token: &str, main: Option<MainProcess>) -> io::Result<usize> {
         }
     }
     Ok(found)
+}
+
+/// Sends SIGKILL to the supervisor of the attempt that is recorded at `record`. A stopped process ends by that, too.
+///
+/// # Errors
+/// Where `/proc` cannot be listed, or the supervisor may not be signalled.
+pub fn end_supervisor(record: &Path) -> io::Result<()> {
+    for process in all()? {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        let words: Vec<&[u8]> = line
+            .strip_suffix(b"\0")
+            .unwrap_or(&line)
+            .split(|byte| *byte == 0)
+            .collect();
+        let is_supervisor = words
+            .iter()
+            .any(|word| word.ends_with(SUPERVISOR_SUBCOMMAND.as_bytes()));
+        if !is_supervisor || words.last() != Some(&record.as_os_str().as_bytes()) {
+            continue;
+        }
+        match kill(Pid::from_raw(process.pid), Signal::SIGKILL) {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
 }
 
 fn carries(pid: i32, mark: &str) -> bool {

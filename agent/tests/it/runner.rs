@@ -277,6 +277,10 @@ struct Orphans {
 
 /// Starts `script` under a supervisor whose stdin is held by a process that is not this one.
 fn under_a_holder(script: &str) -> Orphans {
+    under_a_holder_with(script, 200)
+}
+
+fn under_a_holder_with(script: &str, grace_ms: u64) -> Orphans {
     let bench = Bench::new();
     // Of its own: other tests sweep at the same time.
     let token = uuid::Uuid::new_v4().to_string();
@@ -300,7 +304,7 @@ fn under_a_holder(script: &str) -> Orphans {
         directory: bench.path("d1"),
         stdout: bench.path("d1/stdout"),
         stderr: bench.path("d1/stderr"),
-        grace_ms: 200,
+        grace_ms,
     };
     let mut line = serde_json::to_vec(&spec).unwrap();
     line.push(b'\n');
@@ -359,6 +363,20 @@ async fn the_tree_dies_with_an_agent_that_is_killed() {
     let event = orphans.next_life().await;
     assert_eq!(event, ended(signal(Signal::SIGKILL), EndCause::AgentGone));
     assert!(!alive(main) && !alive(daemon));
+}
+
+#[tokio::test]
+async fn a_stopped_supervisor_of_a_former_life_is_ended_in_the_end() {
+    let script = "trap '' TERM; echo $$ >main; while :; do sleep 0.05; done";
+    let mut orphans = under_a_holder_with(script, 600_000);
+    let main = pid_in(&orphans.bench.path("d1/main")).await;
+    let supervisor = Pid::from_raw(proc::stat(main).unwrap().parent);
+    orphans.kill_holder();
+    // Not before: the kernel lets a stopped group go on when it loses its last link to a terminal's session.
+    kill(supervisor, Signal::SIGSTOP).unwrap();
+    let event = orphans.next_life().await;
+    assert_eq!(event, ended(None, EndCause::AgentGone));
+    assert!(!alive(main) && !alive(supervisor.as_raw()));
 }
 
 #[tokio::test]

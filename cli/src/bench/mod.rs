@@ -39,10 +39,15 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// From the end of the leader to the next acknowledged submission
+    #[command(
+        after_help = "Example:\n  interrex bench failover --rounds 20 --mode transfer -o json"
+    )]
     Failover(failover::FailoverArgs),
     /// Acknowledged, durable submissions a second
+    #[command(after_help = "Example:\n  interrex bench submit --clients 1,16 --rest")]
     Submit(submit::SubmitArgs),
     /// From the start of a master with many stored drivers until it leads
+    #[command(after_help = "Example:\n  interrex bench recover --drivers 100000")]
     Recover(recover::RecoverArgs),
 }
 

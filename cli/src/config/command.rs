@@ -32,6 +32,7 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Print every option with its value, and where the value comes from
+    #[command(after_help = "Example:\n  interrex --config interrex.toml config show -o json")]
     Show,
     /// Check a configuration file without starting anything
     #[command(after_help = "Example:\n  interrex config check interrex.toml")]
