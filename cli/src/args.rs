@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Parser, Subcommand};
+use interrex_persistence::raft;
 
 use crate::{
     agent::AgentArgs,
@@ -128,12 +129,7 @@ impl Command {
     /// What is logged where no filter is given: servers tell their story, clients only trouble.
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
-            // The consensus libraries tell every step; what an operator needs of it, the engine says itself.
-            // Each heartbeat and stream that a dead master misses is none of it.
-            Self::Master(_) => {
-                "info,openraft=warn,openraft::core::heartbeat=error,openraft::replication=error,\
-                 openraft::engine::handler::replication_handler=error,raft_log=warn,chunked_wal=warn"
-            }
+            Self::Master(_) => raft::LOG_FILTER,
             Self::Agent(_) => "info",
             Self::Dev(_)
             | Self::Submit(_)

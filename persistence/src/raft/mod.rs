@@ -53,6 +53,12 @@ use crate::{backend::Backend, error::OpenError};
 
 pub use options::{MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
 
+/// What a master logs where no filter is given. The consensus libraries tell every step; what an operator needs of it
+/// is said here. Each heartbeat and stream that a dead master misses is none of it.
+pub const LOG_FILTER: &str = "info,openraft=warn,openraft::core::heartbeat=error,\
+    openraft::replication=error,openraft::engine::handler::replication_handler=error,\
+    raft_log=warn,chunked_wal=warn";
+
 /// What was read from the data directory.
 struct Disk {
     dir: DataDir,
