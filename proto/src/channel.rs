@@ -44,7 +44,10 @@ pub struct AddressError {
 pub fn dial(address: &str, options: ChannelOptions) -> Result<Channel, AddressError> {
     let plain = address.strip_prefix("spark://").unwrap_or(address);
     let endpoint = Endpoint::from_shared(format!("http://{plain}"))
-        .map_err(|source| AddressError { address: address.to_owned(), source })?
+        .map_err(|source| AddressError {
+            address: address.to_owned(),
+            source,
+        })?
         .tcp_nodelay(true)
         .connect_timeout(options.connect_timeout)
         .http2_keep_alive_interval(options.keepalive_interval)

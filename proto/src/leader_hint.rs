@@ -26,7 +26,11 @@ impl LeaderHint {
     /// The hint for a leader at `address`.
     #[must_use]
     pub fn new(address: &MasterAddress, epoch: u64) -> Self {
-        Self { id: address.id.clone(), rpc: address.rpc.clone(), epoch }
+        Self {
+            id: address.id.clone(),
+            rpc: address.rpc.clone(),
+            epoch,
+        }
     }
 
     /// Writes this hint into the metadata of `status`; a value that is no valid header is left out.
@@ -46,12 +50,18 @@ impl LeaderHint {
         let map = status.metadata();
         let rpc = text(map, RPC)?;
         let epoch = text(map, EPOCH).and_then(|e| e.parse().ok()).unwrap_or(0);
-        Some(Self { id: text(map, ID).unwrap_or_default(), rpc, epoch })
+        Some(Self {
+            id: text(map, ID).unwrap_or_default(),
+            rpc,
+            epoch,
+        })
     }
 }
 
 fn text(map: &MetadataMap, key: &str) -> Option<String> {
-    map.get(key).and_then(|v| v.to_str().ok()).map(str::to_owned)
+    map.get(key)
+        .and_then(|v| v.to_str().ok())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -60,7 +70,11 @@ mod tests {
 
     #[test]
     fn a_hint_survives_the_way_through_metadata() {
-        let hint = LeaderHint { id: "m2".into(), rpc: "127.0.0.1:7078".into(), epoch: 9 };
+        let hint = LeaderHint {
+            id: "m2".into(),
+            rpc: "127.0.0.1:7078".into(),
+            epoch: 9,
+        };
         let mut status = Status::unavailable("not the leader");
         hint.attach(&mut status);
         assert_eq!(LeaderHint::read(&status), Some(hint));

@@ -12,10 +12,22 @@ pub mod leader_hint;
 pub mod limits;
 
 /// The generated messages and services of the package `interrex.v1`.
-#[expect(missing_docs, reason = "generated: the .proto files carry the documentation")]
-#[allow(clippy::all, clippy::pedantic, clippy::nursery, reason = "generated code")]
+#[expect(
+    missing_docs,
+    reason = "generated: the .proto files carry the documentation"
+)]
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    reason = "generated code"
+)]
 #[allow(clippy::allow_attributes_without_reason, reason = "generated code")]
-#[allow(clippy::doc_markdown, clippy::wildcard_enum_match_arm, reason = "generated code")]
+#[allow(
+    clippy::doc_markdown,
+    clippy::wildcard_enum_match_arm,
+    reason = "generated code"
+)]
 pub mod v1 {
     tonic::include_proto!("interrex.v1");
 
