@@ -2,12 +2,14 @@
 //!
 //! * [`v1`]: the generated messages, clients and servers of `proto/interrex/v1`.
 //! * [`channel`]: the only place that dials gRPC, with deadlines and keep-alive on every connection.
+//! * `frames`: names of frames, the same at both ends.
 //! * [`limits`]: the size and time bounds of every message, each named once.
 //! * [`leader_hint`]: who leads, carried in the metadata of a refused call.
 //! * [`clock`]: the wall clock, read in pumps only.
 
 pub mod channel;
 pub mod clock;
+mod frames;
 pub mod leader_hint;
 pub mod limits;
 

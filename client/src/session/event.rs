@@ -132,7 +132,7 @@ pub enum Output {
 pub enum Observation {
     /// A frame of an older epoch was refused.
     Stale {
-        /// The frame's name, see [`frame_kind`](super::frame_kind).
+        /// The frame's name, see [`Body::kind`](master_frame::Body::kind).
         kind: &'static str,
         /// The refused epoch.
         refused: u64,
@@ -194,27 +194,5 @@ impl StreamId {
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s{}", self.0)
-    }
-}
-
-/// The name of a frame for logs, metrics and `StaleEpoch`.
-#[must_use]
-pub fn frame_kind(body: &master_frame::Body) -> &'static str {
-    use master_frame::Body;
-    match body {
-        Body::Standby(_) => "standby",
-        Body::Registered(_) => "registered",
-        Body::MasterChanged(_) => "master_changed",
-        Body::Refused(_) => "refused",
-        Body::LaunchDriver(_) => "launch_driver",
-        Body::KillDriver(_) => "kill_driver",
-        Body::LaunchExecutor(_) => "launch_executor",
-        Body::KillExecutor(_) => "kill_executor",
-        Body::ReportAck(_) => "report_ack",
-        Body::ExecutorAdded(_) => "executor_added",
-        Body::ExecutorUpdated(_) => "executor_updated",
-        Body::WorkerRemoved(_) => "worker_removed",
-        Body::ApplicationRemoved(_) => "application_removed",
-        Body::Reregister(_) => "reregister",
     }
 }

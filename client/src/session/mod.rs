@@ -15,7 +15,7 @@ mod options;
 pub mod pump;
 mod stream;
 
-pub use event::{Input, Moment, Observation, Output, SessionEvent, StreamId, frame_kind};
+pub use event::{Input, Moment, Observation, Output, SessionEvent, StreamId};
 pub use handle::{Delivery, SessionClosed, SessionHandle};
 pub use machine::{Attachment, SessionMachine};
 pub use options::{

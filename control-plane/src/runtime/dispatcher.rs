@@ -55,7 +55,7 @@ impl Dispatcher {
     }
 
     fn put(&self, peer: &Peer, body: Body) {
-        let kind = body_name(&body);
+        let kind = body.kind();
         if !self.peers.send_to(peer, self.epoch, body) {
             metrics::counter!("interrex_effects_dropped_total", "kind" => kind).increment(1);
             tracing::debug!(
@@ -135,25 +135,5 @@ fn notice_body(app: &AppId, notice: AppNotice, view: &ClusterView) -> Body {
             state: state.to_owned(),
             message,
         }),
-    }
-}
-
-/// The name of a frame, for metrics.
-pub(crate) fn body_name(body: &Body) -> &'static str {
-    match body {
-        Body::Standby(_) => "standby",
-        Body::Registered(_) => "registered",
-        Body::MasterChanged(_) => "master_changed",
-        Body::Refused(_) => "refused",
-        Body::LaunchDriver(_) => "launch_driver",
-        Body::KillDriver(_) => "kill_driver",
-        Body::LaunchExecutor(_) => "launch_executor",
-        Body::KillExecutor(_) => "kill_executor",
-        Body::ReportAck(_) => "report_ack",
-        Body::ExecutorAdded(_) => "executor_added",
-        Body::ExecutorUpdated(_) => "executor_updated",
-        Body::WorkerRemoved(_) => "worker_removed",
-        Body::ApplicationRemoved(_) => "application_removed",
-        Body::Reregister(_) => "reregister",
     }
 }

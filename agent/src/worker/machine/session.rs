@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interrex_client::session::{StreamId, frame_kind};
+use interrex_client::session::StreamId;
 use interrex_proto::v1::{
     RegisterWorker, Registered, RunningDriver, RunningExecutor, StaleEpoch, master_frame,
 };
@@ -117,7 +117,7 @@ impl WorkerMachine {
         actions: &mut Actions,
     ) {
         use master_frame::Body;
-        if self.refuse_stale(epoch, frame_kind(&body), actions) {
+        if self.refuse_stale(epoch, body.kind(), actions) {
             return;
         }
         match body {

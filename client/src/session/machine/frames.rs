@@ -6,7 +6,7 @@ use super::{Attachment, SessionMachine};
 use crate::{
     masters,
     session::{
-        event::{Moment, Observation, Output, SessionEvent, StreamId, frame_kind},
+        event::{Moment, Observation, Output, SessionEvent, StreamId},
         link::{Link, LinkState, Registration},
         options::LEARNT_MASTERS_MAX,
     },
@@ -33,7 +33,7 @@ impl SessionMachine {
         if self.link_mut(stream).is_none() {
             return; // a stream that has been given up
         }
-        let kind = frame_kind(&body);
+        let kind = body.kind();
         if epoch != 0 && epoch < self.seen {
             self.refuse_stale(stream, epoch, kind, out);
             return;
