@@ -175,9 +175,14 @@ pub(super) fn twins(id: &str, first: u64, second: u64) -> String {
     )
 }
 
-/// The command that lets `id` at `address` back in.
-pub(super) fn rejoin_command(id: &str, address: &str) -> String {
-    format!("interrex cluster add {id}={address}")
+/// The command that lets `id` at `address` (back) in, ready to be typed: it asks the other masters.
+fn rejoin_command(local: &Local, id: &str, address: &str) -> String {
+    let others = local.peers.iter().filter(|(peer, _)| *peer != id);
+    let others: Vec<&str> = others.map(|(_, rpc)| rpc.as_str()).collect();
+    format!(
+        "interrex cluster add {id}={address} --masters {}",
+        others.join(",")
+    )
 }
 
 fn clusters_differ(local: &Local, id: &str, cluster_id: &str) -> Option<String> {
@@ -214,7 +219,7 @@ fn stranger(local: &Local, id: &str, node: u64, address: &str) -> Option<String>
     if known.contains(&node) {
         return None;
     }
-    let command = rejoin_command(id, address);
+    let command = rejoin_command(local, id, address);
     Some(match known.first() {
         Some(known) => format!(
             "{id} is node {node:016x}, but the cluster knows {id} as node {known:016x}: its data directory was \
@@ -346,7 +351,10 @@ mod tests {
     fn a_replaced_disk_is_refused_with_the_command_that_helps() {
         let text = judge_call(&formed(local("m1", 1)), &call("m3", 99)).unwrap();
         assert!(text.contains("data directory was replaced"), "{text}");
-        assert!(text.contains("`interrex cluster add m3=h:m3`"), "{text}");
+        assert!(
+            text.contains("`interrex cluster add m3=h:m3 --masters h:m1,h:m2`"),
+            "{text}"
+        );
         let text = judge_call(&formed(local("m1", 1)), &call("m4", 4)).unwrap();
         assert!(text.contains("not a member"), "{text}");
         assert_eq!(judge_call(&formed(local("m1", 1)), &call("m3", 3)), None);

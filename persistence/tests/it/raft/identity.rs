@@ -107,7 +107,7 @@ async fn a_wiped_master_does_not_vote_and_is_let_back_in_by_one_command() {
         .health(wiped, |ready, text| !ready && text.contains("cluster add"))
         .await;
     let command = format!(
-        "`interrex cluster add {wiped}={}`",
+        "`interrex cluster add {wiped}={} --masters ",
         cluster.addresses[wiped]
     );
     assert!(detail.contains(&command), "{detail}");
