@@ -89,13 +89,21 @@ pub enum Command {
     },
     /// From a client: end a driver (by driver id or submission id) or an application.
     Kill {
+        /// Makes a repeat harmless; `None`: a repeat is a new request.
+        request: Option<RequestKey>,
         /// Any of the three ids.
         id: String,
     },
     /// From a client: end every driver that is not over.
-    KillAllDrivers,
+    KillAllDrivers {
+        /// As for `Kill`.
+        request: Option<RequestKey>,
+    },
     /// From a client: forget what is over.
-    ClearCompleted,
+    ClearCompleted {
+        /// As for `Kill`.
+        request: Option<RequestKey>,
+    },
     /// From the runtime, about every 100 ms while leading: deadlines, back-offs, re-sent orders, retention.
     Tick,
     /// From the runtime, once in each epoch: the cluster's id, kept only when there is none yet.
@@ -103,6 +111,15 @@ pub enum Command {
         /// A fresh random id.
         cluster_id: String,
     },
+}
+
+/// What a kill or a clear is recognized by when it is repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestKey {
+    /// Made by the client.
+    pub id: RequestId,
+    /// Of the verb and what it is about.
+    pub fingerprint: Fingerprint,
 }
 
 /// One process that an agent runs.

@@ -71,7 +71,7 @@ pub struct ClusterConfig {
     pub retained_executors_per_app: u32,
     /// What is over is forgotten after this in any case. Default 7 days.
     pub retained_for: Duration,
-    /// A request id is remembered at least this long, and as long as what it created. Default 1 h.
+    /// A request id is remembered this long, and as long as what it created. Default 1 h.
     pub request_retention: Duration,
     /// A dead worker is shown for this long. Default 15 min.
     pub dead_worker_retention: Duration,

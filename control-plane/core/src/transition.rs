@@ -37,7 +37,7 @@ pub enum Mutation {
     DeleteExecutor(AppId, ExecutorId),
     /// An accepted request.
     PutRequest(Arc<Request>),
-    /// A request is forgotten, some time after what it created.
+    /// A request is forgotten, some time after it was accepted and after what it created.
     DeleteRequest(RequestId),
 }
 
@@ -103,11 +103,11 @@ pub enum Rejection {
         id: String,
     },
     /// The request id has been used for something else.
-    #[error("request id `{id}` was already used with another body (it created {created})")]
+    #[error("request id `{id}` was already used with another body (for {created})")]
     Conflict {
         /// The id.
         id: RequestId,
-        /// What the first use created.
+        /// What the first use created or did.
         created: String,
     },
     /// A field has an unusable value.

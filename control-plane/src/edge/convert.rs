@@ -5,7 +5,8 @@
 //! ([`validate`]); those ending in `_message` go out and cannot fail.
 
 use interrex_core::{
-    ids::{Fingerprint, WorkerId},
+    command::RequestKey,
+    ids::{Fingerprint, RequestId, WorkerId},
     resources::{Addresses, Amounts, Cores, MemoryMib},
     spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec},
     state::driver::Exit,
@@ -229,6 +230,16 @@ pub fn application_fingerprint(spec: &ApplicationSpec) -> Fingerprint {
     let mut message = application_spec_message(spec);
     message.ui_url.clear();
     digest(b"application", &message)
+}
+
+/// What a kill or a clear is recognized by: the client's id for it, and the fingerprint of `verb` and what it is about
+/// (empty: everything).
+#[must_use]
+pub fn request_key(id: impl Into<RequestId>, verb: &str, target: &str) -> RequestKey {
+    RequestKey {
+        id: id.into(),
+        fingerprint: digest(verb.as_bytes(), &target.to_owned()),
+    }
 }
 
 /// The kind is part of the digest, so that one id cannot name a driver and an application by accident.

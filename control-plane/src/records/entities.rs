@@ -27,6 +27,8 @@ use crate::{
 /// How a request record tells a driver from an application.
 const DRIVER_PREFIX: &str = "driver:";
 const APP_PREFIX: &str = "app:";
+const KILLED_PREFIX: &str = "killed:";
+const COUNT_PREFIX: &str = "count:";
 
 pub(super) fn meta_message(meta: &Meta) -> v1::MetaRecord {
     v1::MetaRecord {
@@ -195,6 +197,8 @@ pub(super) fn request_message(request: &Request) -> v1::RequestRecord {
     let created = match &request.created {
         Created::Driver(id) => format!("{DRIVER_PREFIX}{id}"),
         Created::App(id) => format!("{APP_PREFIX}{id}"),
+        Created::Killed(id) => format!("{KILLED_PREFIX}{id}"),
+        Created::Count(count) => format!("{COUNT_PREFIX}{count}"),
     };
     v1::RequestRecord {
         request_id: request.id.to_string(),
@@ -216,6 +220,10 @@ pub(super) fn request(record: v1::RequestRecord) -> Result<Request, RecordError>
         Created::Driver(DriverId::new(id))
     } else if let Some(id) = record.created.strip_prefix(APP_PREFIX) {
         Created::App(AppId::new(id))
+    } else if let Some(id) = record.created.strip_prefix(KILLED_PREFIX) {
+        Created::Killed(id.to_owned())
+    } else if let Some(Ok(count)) = record.created.strip_prefix(COUNT_PREFIX).map(str::parse) {
+        Created::Count(count)
     } else {
         return Err(RecordError::Field {
             field: "created",

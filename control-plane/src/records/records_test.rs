@@ -301,6 +301,8 @@ fn request() -> impl Strategy<Value = Request> {
     let created = prop_oneof![
         id().prop_map(|id| Created::Driver(DriverId::from(id))),
         id().prop_map(|id| Created::App(AppId::from(id))),
+        id().prop_map(Created::Killed),
+        any::<u32>().prop_map(Created::Count),
     ];
     (id(), any::<[u8; 32]>(), created, at()).prop_map(|(id, fingerprint, created, at)| Request {
         id: RequestId::from(id),
@@ -488,6 +490,28 @@ fn one_damaged_copy_of_the_identity_costs_nothing() {
         let decoded = decode(records).unwrap();
         assert_eq!(decoded.entities.meta, some_meta(9));
         assert_eq!(decoded.quarantined.len(), 1);
+    }
+}
+
+#[test]
+fn what_a_request_did_has_a_fixed_text() {
+    let stored = |created| {
+        let request = Request {
+            id: "k1".into(),
+            fingerprint: Fingerprint([7; 32]),
+            created,
+            at: Timestamp(1),
+        };
+        entities::request_message(&request)
+    };
+    let killed = stored(Created::Killed("driver-1".to_owned()));
+    assert_eq!(killed.created, "killed:driver-1");
+    let mut count = stored(Created::Count(3));
+    assert_eq!(count.created, "count:3");
+    for bad in ["count:", "count:-1", "count:4294967296", "cleared:1"] {
+        count.created = bad.to_owned();
+        let refused = entities::request(count.clone()).expect_err("no such thing");
+        assert!(refused.to_string().contains(bad), "{refused}");
     }
 }
 

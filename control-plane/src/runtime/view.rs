@@ -135,7 +135,7 @@ impl ClusterView {
         self.executors.get(&(app.clone(), id))
     }
 
-    /// What a request created: a submission id finds its driver.
+    /// What a request created or did: a submission id finds its driver.
     #[must_use]
     pub fn created_by(&self, request: &RequestId) -> Option<&Created> {
         self.requests.get(request)
@@ -153,6 +153,7 @@ impl ClusterView {
         match self.requests.get(&RequestId::new(id))? {
             Created::Driver(driver) => self.drivers.get(driver).cloned().map(Found::Driver),
             Created::App(app) => self.apps.get(app).cloned().map(Found::App),
+            Created::Killed(_) | Created::Count(_) => None,
         }
     }
 

@@ -219,6 +219,41 @@ async fn a_wait_ends_with_the_driver_or_with_its_time() {
 }
 
 #[tokio::test]
+async fn kills_and_clears_are_remembered_by_their_request_ids() {
+    let cluster = Cluster::default();
+    let master = cluster.start_leader("m1").await;
+    submit(&master, "one", spec()).await.expect("accepted");
+    let kill_all = v1::KillAllRequest {
+        request_id: "k1".into(),
+    };
+    for _ in 0..2 {
+        let killed = client(&master).kill_all(kill_all.clone()).await;
+        assert_eq!(killed.expect("an answer").into_inner().drivers, 1);
+        submit(&master, "two", spec()).await.expect("accepted");
+    }
+    let kill = v1::KillRequest {
+        request_id: "k2".into(),
+        id: "two".into(),
+    };
+    for _ in 0..2 {
+        let killed = client(&master).kill(kill.clone()).await;
+        let killed = killed.expect("an answer").into_inner();
+        assert_eq!(
+            (killed.state.as_str(), killed.already_over),
+            ("KILLED", false)
+        );
+    }
+    let clear = v1::ClearCompletedRequest {
+        request_id: "k1".into(),
+    };
+    let conflict = client(&master).clear_completed(clear).await;
+    assert_eq!(
+        conflict.expect_err("a conflict").code(),
+        Code::AlreadyExists
+    );
+}
+
+#[tokio::test]
 async fn lists_come_in_pages_and_by_state() {
     let cluster = Cluster::default();
     let master = cluster.start_leader("m1").await;

@@ -193,7 +193,10 @@ async fn a_shutdown_finishes_what_is_under_way_and_hands_over() {
     assert!(handed_over < Duration::from_secs(5), "{handed_over:?}");
     assert_eq!(view.drivers().count(), 0);
     let refused = handle
-        .submit(interrex_core::command::Command::KillAllDrivers, PATIENCE)
+        .submit(
+            interrex_core::command::Command::KillAllDrivers { request: None },
+            PATIENCE,
+        )
         .await;
     assert_eq!(refused, Err(RequestError::ShuttingDown));
     second.shutdown().await;

@@ -125,7 +125,7 @@ async fn a_master_does_not_lead_over_what_a_newer_version_wrote() {
     has_role(&master, Role::Standby).await;
     let refused = master
         .handle
-        .submit(Command::KillAllDrivers, PATIENCE)
+        .submit(Command::KillAllDrivers { request: None }, PATIENCE)
         .await;
     assert!(
         matches!(refused, Err(RequestError::NotLeader { .. })),

@@ -133,6 +133,39 @@ async fn the_same_submission_twice_is_one_driver_and_another_body_a_conflict() {
 }
 
 #[tokio::test]
+async fn a_killall_that_is_repeated_does_not_touch_what_was_submitted_in_between() {
+    let cluster = Cluster::default();
+    let master = cluster.start_leader("m1").await;
+    let say = async |path: &str, key| {
+        let path = format!("/v1/submissions/{path}");
+        send(&master, Method::POST, &path, Some(key), String::new()).await
+    };
+    let state = async |id: &str| {
+        let status = get(&master, &format!("status/{id}")).await;
+        status.text_of("driverState").to_owned()
+    };
+    create(&master, "before", &command_body()).await;
+    let first = say("killall", "k1").await;
+    assert_eq!(first.json["success"], json!(true), "{first:?}");
+    assert_eq!(state("before").await, "KILLED");
+
+    create(&master, "between", &command_body()).await;
+    let again = say("killall", "k1").await;
+    assert_eq!((again.status, &again.json), (200, &first.json));
+    assert_eq!(state("between").await, "SUBMITTED");
+    let conflict = say("kill/between", "k1").await;
+    assert!(conflict.refused(409).contains("`k1`"), "{conflict:?}");
+
+    // A repeated kill of one driver gets the first answer as well.
+    for _ in 0..2 {
+        let killed = say("kill/between", "k2").await;
+        assert_eq!(killed.json["success"], json!(true), "{killed:?}");
+    }
+    let bad = say("killall", "driver-20260101000000-0001").await;
+    assert!(bad.refused(400).contains("Idempotency-Key"), "{bad:?}");
+}
+
+#[tokio::test]
 async fn what_does_not_exist_is_no_http_error() {
     let cluster = Cluster::default();
     let master = cluster.start_leader("m1").await;

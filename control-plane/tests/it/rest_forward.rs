@@ -116,30 +116,33 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_id() {
         .phantom_leader(&listener.local_addr().expect("an address").to_string())
         .await;
     let standby = cluster.start("m2", patient());
-    let leader = async {
-        // The first answer is lost with its connection.
-        let first = receive(&listener, None).await;
-        (
-            first,
-            receive(&listener, Some("{\"action\":\"CreateSubmissionResponse\"}")).await,
-        )
-    };
-    let (answer, (first, second)) = tokio::join!(post(&standby, "create", command_body()), leader);
-    assert_eq!(
-        (answer.status, answer.text_of("action")),
-        (200, "CreateSubmissionResponse")
-    );
-    assert_eq!(first[0], "POST /v1/submissions/create HTTP/1.1");
+    for path in ["create", "kill/one", "killall", "clear"] {
+        let leader = async {
+            // The first answer is lost with its connection.
+            let first = receive(&listener, None).await;
+            (
+                first,
+                receive(&listener, Some("{\"action\":\"Done\"}")).await,
+            )
+        };
+        let (answer, (first, second)) = tokio::join!(post(&standby, path, command_body()), leader);
+        assert_eq!((answer.status, answer.text_of("action")), (200, "Done"));
+        assert_eq!(first[0], format!("POST /v1/submissions/{path} HTTP/1.1"));
+        said_twice_under_one_id(&first, &second);
+    }
+}
+
+fn said_twice_under_one_id(first: &[String], second: &[String]) {
     let key = |head: &[String]| {
         head.iter()
             .find(|line| line.starts_with("idempotency-key: "))
             .cloned()
     };
     assert!(
-        key(&first).is_some(),
+        key(first).is_some(),
         "an id is made before the first try: {first:?}"
     );
-    assert_eq!(key(&first), key(&second));
+    assert_eq!(key(first), key(second));
     assert!(
         first.contains(&"interrex-forwarded-by: m2".to_owned()),
         "{first:?}"

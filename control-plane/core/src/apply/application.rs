@@ -42,8 +42,10 @@ impl ClusterState {
         if let Some(known) = self.requests.get(&request).cloned() {
             return match &known.created {
                 Created::App(id) if known.fingerprint == fingerprint => self.attach_application(id),
-                Created::App(id) => conflict(request, id.to_string()),
-                Created::Driver(id) => conflict(request, id.to_string()),
+                used @ (Created::Driver(_)
+                | Created::App(_)
+                | Created::Killed(_)
+                | Created::Count(_)) => conflict(request, used),
             };
         }
         if spec.cores_per_executor.is_some_and(|cores| cores.0 == 0) {

@@ -1,16 +1,18 @@
-//! `Kill`, `KillAllDrivers`, `ClearCompleted`.
+//! `Kill`, `KillAllDrivers`, `ClearCompleted`, and the memory that makes a repeat of them harmless.
 
 use std::sync::Arc;
 
 use crate::{
-    apply::submit::not_found,
+    apply::submit::{conflict, not_found},
+    command::RequestKey,
     effect::WorkerOrder,
     ids::{AppId, DriverId, RequestId},
     state::{
         app::ApplicationState,
         cluster::ClusterState,
         driver::{Driver, DriverState},
-        meta::Created,
+        index::timers::Timer,
+        meta::{Created, Request},
     },
     transition::Reply,
 };
@@ -20,6 +22,59 @@ const REASON: &str = "killed by request";
 // === impl ClusterState ===
 
 impl ClusterState {
+    /// Acts and remembers it under the request's id, or gives the answer of the first time again.
+    pub(super) fn once(
+        &mut self,
+        request: Option<RequestKey>,
+        act: impl FnOnce(&mut Self) -> Reply,
+    ) -> Reply {
+        let Some(RequestKey { id, fingerprint }) = request else {
+            return act(self);
+        };
+        if let Some(known) = self.requests.get(&id) {
+            return match &known.created {
+                Created::Killed(target) if known.fingerprint == fingerprint => {
+                    self.replay_kill(target)
+                }
+                Created::Count(count) if known.fingerprint == fingerprint => Reply::Count(*count),
+                used @ (Created::Driver(_)
+                | Created::App(_)
+                | Created::Killed(_)
+                | Created::Count(_)) => conflict(id, used),
+            };
+        }
+        let reply = act(self);
+        let Some(created) = deed(&reply) else {
+            return reply;
+        };
+        let due = self.now.plus(self.config.request_retention);
+        self.index.timers.set(Timer::Request(id.clone()), Some(due));
+        self.put_request(Request {
+            id,
+            fingerprint,
+            created,
+            at: self.now,
+        });
+        reply
+    }
+
+    /// Only a kill of what was not over is remembered.
+    fn replay_kill(&self, id: &str) -> Reply {
+        if let Some(driver) = self.drivers.get(&DriverId::from(id)).cloned() {
+            return Reply::DriverKilled {
+                driver,
+                already_over: false,
+            };
+        }
+        match self.apps.get(&AppId::from(id)).cloned() {
+            Some(app) => Reply::AppKilled {
+                app,
+                already_over: false,
+            },
+            None => not_found(id.to_owned()),
+        }
+    }
+
     /// By driver id, submission id or application id.
     pub(super) fn kill(&mut self, id: &str) -> Reply {
         let request = self
@@ -29,7 +84,9 @@ impl ClusterState {
         let (driver, app) = match request {
             Some(Created::Driver(driver)) => (driver.clone(), AppId::from(id)),
             Some(Created::App(app)) => (DriverId::from(id), app.clone()),
-            None => (DriverId::from(id), AppId::from(id)),
+            Some(Created::Killed(_) | Created::Count(_)) | None => {
+                (DriverId::from(id), AppId::from(id))
+            }
         };
         if let Some(driver) = self.drivers.get(&driver).cloned() {
             let already_over = driver.state.is_final();
@@ -99,5 +156,27 @@ impl ClusterState {
         self.clear_until = Some(self.now);
         self.trim_history();
         Reply::Count(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+}
+
+/// What is worth remembering: a repeat of what changed nothing changes nothing.
+fn deed(reply: &Reply) -> Option<Created> {
+    match reply {
+        Reply::DriverKilled {
+            driver,
+            already_over: false,
+        } => Some(Created::Killed(driver.id.to_string())),
+        Reply::AppKilled {
+            app,
+            already_over: false,
+        } => Some(Created::Killed(app.id.to_string())),
+        Reply::Count(count) => Some(Created::Count(*count)),
+        Reply::DriverKilled { .. }
+        | Reply::AppKilled { .. }
+        | Reply::Done
+        | Reply::WorkerRegistered
+        | Reply::AppRegistered { .. }
+        | Reply::DriverSubmitted { .. }
+        | Reply::Rejected(_) => None,
     }
 }

@@ -65,9 +65,9 @@ impl ClusterState {
                 fingerprint,
                 spec,
             } => self.submit_driver(request, fingerprint, spec),
-            Command::Kill { id } => self.kill(&id),
-            Command::KillAllDrivers => self.kill_all_drivers(),
-            Command::ClearCompleted => self.clear_completed(),
+            Command::Kill { request, id } => self.once(request, |state| state.kill(&id)),
+            Command::KillAllDrivers { request } => self.once(request, Self::kill_all_drivers),
+            Command::ClearCompleted { request } => self.once(request, Self::clear_completed),
             Command::Tick => self.tick(),
             Command::Initialize { cluster_id } => self.initialize(cluster_id),
         }

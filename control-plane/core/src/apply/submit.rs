@@ -26,8 +26,10 @@ impl ClusterState {
         if let Some(known) = self.requests.get(&request) {
             return match &known.created {
                 Created::Driver(id) if known.fingerprint == fingerprint => self.replay_driver(id),
-                Created::Driver(id) => conflict(request, id.to_string()),
-                Created::App(id) => conflict(request, id.to_string()),
+                used @ (Created::Driver(_)
+                | Created::App(_)
+                | Created::Killed(_)
+                | Created::Count(_)) => conflict(request, used),
             };
         }
         if spec.cores.0 == 0 {
@@ -89,7 +91,8 @@ impl ClusterState {
     }
 }
 
-pub(super) fn conflict(id: RequestId, created: String) -> Reply {
+pub(super) fn conflict(id: RequestId, used: &Created) -> Reply {
+    let created = used.to_string();
     Reply::Rejected(Rejection::Conflict { id, created })
 }
 

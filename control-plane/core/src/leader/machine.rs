@@ -401,8 +401,8 @@ fn touched_worker(command: &Command) -> Option<&WorkerId> {
         | Command::KillExecutors { .. }
         | Command::SubmitDriver { .. }
         | Command::Kill { .. }
-        | Command::KillAllDrivers
-        | Command::ClearCompleted
+        | Command::KillAllDrivers { .. }
+        | Command::ClearCompleted { .. }
         | Command::Tick
         | Command::Initialize { .. } => None,
     }

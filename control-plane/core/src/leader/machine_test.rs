@@ -191,12 +191,14 @@ fn an_answer_that_changes_nothing_still_proves_leadership() {
     let refused = state.apply(
         NOW,
         Command::Kill {
+            request: None,
             id: "nothing".into(),
         },
     );
     machine.submit(
         Some(Ticket(1)),
         Command::Kill {
+            request: None,
             id: "nothing".into(),
         },
         LATER,

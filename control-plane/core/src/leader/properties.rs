@@ -192,9 +192,10 @@ fn command(step: &Step, sequence: u64) -> Option<Command> {
             },
         }),
         Step::Kill(n) => Some(Command::Kill {
+            request: None,
             id: format!("s{n}"),
         }),
-        Step::KillAll => Some(Command::KillAllDrivers),
+        Step::KillAll => Some(Command::KillAllDrivers { request: None }),
         Step::Heartbeat(_) | Step::Tick(_) | Step::Poll | Step::Committed | Step::Failed(_) => None,
     }
 }

@@ -80,12 +80,17 @@ impl Changes {
     }
 
     /// Accepted requests, each followed by what it created. A command that is larger than a batch is cut somewhere
-    /// behind them: a crash there must not leave something that a repeat of its request would create again.
+    /// behind them: a crash there must not leave something that a repeat of its request would create again. What
+    /// only did something is left for the end: a crash must not leave it remembered and half done.
     fn take_accepted(&mut self, state: &ClusterState, out: &mut Vec<Mutation>) {
-        let (accepted, gone) = std::mem::take(&mut self.requests)
-            .into_iter()
-            .partition(|(id, _)| state.requests.contains_key(id));
-        self.requests = gone;
+        let (accepted, others) =
+            std::mem::take(&mut self.requests)
+                .into_iter()
+                .partition(|(id, _)| {
+                    let request = state.requests.get(id);
+                    request.is_some_and(|request| request.created.is_entity())
+                });
+        self.requests = others;
         let accepted: Before<RequestId, Request> = accepted;
         for (id, was) in accepted {
             let created = state.requests.get(&id).map(|request| &request.created);
@@ -111,7 +116,7 @@ impl Changes {
                     Mutation::PutApp,
                     Mutation::DeleteApp,
                 ),
-                None => {}
+                Some(Created::Killed(_) | Created::Count(_)) | None => {}
             }
         }
     }

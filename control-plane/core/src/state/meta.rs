@@ -1,5 +1,7 @@
 //! What the cluster remembers about itself.
 
+use std::fmt;
+
 use crate::{
     ids::{Fingerprint, QueuePosition, RequestId},
     time::Timestamp,
@@ -27,19 +29,23 @@ pub struct Request {
     pub id: RequestId,
     /// Of its body.
     pub fingerprint: Fingerprint,
-    /// What it created.
+    /// What it created or did.
     pub created: Created,
     /// When it was accepted.
     pub at: Timestamp,
 }
 
-/// What a request created.
+/// What a request created, or what it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     /// A driver.
     Driver(crate::ids::DriverId),
     /// An application.
     App(crate::ids::AppId),
+    /// It ended this driver or application, which was not over before.
+    Killed(String),
+    /// It ended all drivers, or forgot what was over: so many.
+    Count(u32),
 }
 
 /// How far recovery is after an election (Spark: `RecoveryState`; STANDBY is a matter of the runtime).
@@ -52,6 +58,30 @@ pub enum RecoveryState {
     /// Nothing is left to recover.
     #[default]
     Alive,
+}
+
+// === impl Created ===
+
+impl Created {
+    /// Whether an entity names the request in turn; then they are stored and forgotten together.
+    #[must_use]
+    pub fn is_entity(&self) -> bool {
+        match self {
+            Self::Driver(_) | Self::App(_) => true,
+            Self::Killed(_) | Self::Count(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Driver(id) => id.fmt(f),
+            Self::App(id) => id.fmt(f),
+            Self::Killed(id) => write!(f, "a kill of {id}"),
+            Self::Count(count) => write!(f, "a kill or clear of {count} at once"),
+        }
+    }
 }
 
 // === impl RecoveryState ===

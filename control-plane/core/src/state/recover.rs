@@ -135,6 +135,7 @@ impl ClusterState {
             let orphan = match &request.created {
                 Created::Driver(id) => !self.drivers.contains_key(id),
                 Created::App(id) => !self.apps.contains_key(id),
+                Created::Killed(_) | Created::Count(_) => true,
             };
             if orphan {
                 let at = request.at.plus(self.config.request_retention);

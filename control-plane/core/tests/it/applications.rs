@@ -94,7 +94,12 @@ fn an_application_is_not_given_to_whoever_names_its_id() {
 #[test]
 fn an_application_that_is_over_cannot_attach() {
     let (mut cluster, id) = with_executors(1, false);
-    let reply = cluster.apply(Command::Kill { id: id.to_string() }).reply;
+    let reply = cluster
+        .apply(Command::Kill {
+            request: None,
+            id: id.to_string(),
+        })
+        .reply;
     let want = Reply::AppKilled {
         app: cluster.app(&id),
         already_over: false,
@@ -313,16 +318,21 @@ fn ended_executors_of_an_application_are_bounded() {
 #[test]
 fn a_forgotten_application_takes_its_executors_and_request_along() {
     let (mut cluster, id) = with_executors(2, false);
-    cluster.apply(Command::Kill { id: id.to_string() });
+    cluster.apply(Command::Kill {
+        request: None,
+        id: id.to_string(),
+    });
     cluster.report_executor(&id, 0, killed());
     // Executor 1 still holds resources: the application stays.
     assert_eq!(
-        cluster.apply(Command::ClearCompleted).reply,
+        cluster
+            .apply(Command::ClearCompleted { request: None })
+            .reply,
         Reply::Count(1)
     );
     assert!(cluster.state.app(&id).is_some());
     cluster.report_executor(&id, 1, killed());
-    cluster.apply(Command::ClearCompleted);
+    cluster.apply(Command::ClearCompleted { request: None });
     assert!(cluster.state.app(&id).is_none());
     assert_eq!(cluster.state.executors().count(), 0);
     cluster.tick_after(secs(3_600));

@@ -215,7 +215,12 @@ fn a_run_of_a_minute_starts_the_back_off_anew() {
 fn a_waiting_driver_is_killed_at_once() {
     let mut cluster = Cluster::new(ClusterConfig::default());
     let id = cluster.submit("s1", driver(1, 512));
-    let reply = cluster.apply(Command::Kill { id: id.to_string() }).reply;
+    let reply = cluster
+        .apply(Command::Kill {
+            request: None,
+            id: id.to_string(),
+        })
+        .reply;
     let want = Reply::DriverKilled {
         driver: cluster.driver(&id),
         already_over: false,
@@ -232,6 +237,7 @@ fn a_kill_is_repeated_until_the_worker_answers() {
     let kill = [format!("w1: kill {id}/1")];
     // By submission id.
     let transition = cluster.apply(Command::Kill {
+        request: None,
         id: "s1".to_owned(),
     });
     assert_eq!(orders(&transition), kill);
@@ -244,7 +250,10 @@ fn a_kill_is_repeated_until_the_worker_answers() {
     // Asked for: nobody must read that the worker did it of its own accord.
     assert_eq!(cluster.driver(&id).message, "ended by signal 15");
     assert!(orders(&cluster.tick_after(secs(5))).is_empty());
-    let again = cluster.apply(Command::Kill { id: id.to_string() });
+    let again = cluster.apply(Command::Kill {
+        request: None,
+        id: id.to_string(),
+    });
     assert!(matches!(
         again.reply,
         Reply::DriverKilled {
@@ -263,7 +272,10 @@ fn a_kill_ends_a_supervised_driver_however_it_exits() {
         (ProcessChange::Failed("x".to_owned()), DriverState::Killed),
     ] {
         let (mut cluster, id) = running(supervised(1, 512));
-        cluster.apply(Command::Kill { id: id.to_string() });
+        cluster.apply(Command::Kill {
+            request: None,
+            id: id.to_string(),
+        });
         cluster.report_driver("w1", &id, 1, change);
         assert_eq!(cluster.driver(&id).state, want);
     }
@@ -273,6 +285,7 @@ fn a_kill_ends_a_supervised_driver_however_it_exits() {
 fn killing_what_does_not_exist_says_so() {
     let mut cluster = one_worker();
     let kill = Command::Kill {
+        request: None,
         id: "nobody".to_owned(),
     };
     let want = Rejection::NotFound {
@@ -287,7 +300,7 @@ fn all_drivers_are_killed_together() {
     let ids: Vec<_> = (0..6)
         .map(|n| cluster.submit(&format!("s{n}"), driver(1, 1)))
         .collect();
-    let transition = cluster.apply(Command::KillAllDrivers);
+    let transition = cluster.apply(Command::KillAllDrivers { request: None });
     assert_eq!(transition.reply, Reply::Count(6));
     assert_eq!(orders(&transition).len(), 4);
     assert_eq!(cluster.driver(&ids[5]).state, DriverState::Killed);
@@ -331,7 +344,9 @@ fn clearing_forgets_what_is_over_and_nothing_else() {
     let kept = cluster.submit("s2", driver(1, 1));
     cluster.report_driver("w1", &over, 1, exited(0));
     assert_eq!(
-        cluster.apply(Command::ClearCompleted).reply,
+        cluster
+            .apply(Command::ClearCompleted { request: None })
+            .reply,
         Reply::Count(1)
     );
     assert!(cluster.state.driver(&over).is_none());

@@ -6,6 +6,7 @@ mod applications;
 mod drivers;
 mod properties;
 mod recovery;
+mod repeats;
 mod reports;
 mod scale;
 #[cfg(test)]

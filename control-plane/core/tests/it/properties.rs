@@ -81,7 +81,7 @@ proptest! {
         for step in &steps {
             run(&mut cluster, step);
             assert_stored(&cluster);
-            let kill = matches!(step, Step::Kill(_) | Step::KillText(_) | Step::KillAll);
+            let kill = matches!(step, Step::Kill(..) | Step::KillText(_) | Step::KillAll(_));
             promises.check(&cluster, kill);
         }
     }

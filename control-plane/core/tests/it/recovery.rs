@@ -177,9 +177,10 @@ fn numbers_are_never_used_twice() {
     let a = cluster.register_app("a1", app(1, Some(1), None));
     cluster.report_executor(&a, 0, exited(0));
     cluster.apply(Command::Kill {
+        request: None,
         id: first.to_string(),
     });
-    cluster.apply(Command::ClearCompleted);
+    cluster.apply(Command::ClearCompleted { request: None });
     cluster.fail_over();
     let second = cluster.submit("s2", driver(2, 1));
     assert_eq!(second.as_str(), "driver-20261129143200-0001");
@@ -197,8 +198,14 @@ fn a_kill_goes_on_under_the_new_leader() {
     let a = cluster.register_app("a1", app(1, Some(1), Some(1)));
     cluster.report_driver("w1", &d, 1, ProcessChange::Running);
     cluster.report_executor(&a, 0, ProcessChange::Running);
-    cluster.apply(Command::Kill { id: d.to_string() });
-    cluster.apply(Command::Kill { id: a.to_string() });
+    cluster.apply(Command::Kill {
+        request: None,
+        id: d.to_string(),
+    });
+    cluster.apply(Command::Kill {
+        request: None,
+        id: a.to_string(),
+    });
     cluster.fail_over();
     let report = cluster.honest_report("w1");
     let back = cluster.register_with("w1", worker(4, 4096), report);

@@ -71,7 +71,10 @@ fn one_pass_is_bounded_and_goes_on_with_the_next_command() {
     assert_eq!(state.waiting_drivers(), 0);
     assert_eq!(state.validate(), Ok(()));
     // A refused command does not carry the pass on: it changes nothing.
-    cluster.apply(Command::Kill { id: String::new() });
+    cluster.apply(Command::Kill {
+        request: None,
+        id: String::new(),
+    });
 }
 
 #[test]
@@ -87,8 +90,8 @@ fn history_is_cleared_in_bounded_steps() {
     for n in 0..2_500 {
         apply(&mut state, submit(&format!("s{n}"), driver(1, 1)));
     }
-    apply(&mut state, Command::KillAllDrivers);
-    let clear = apply(&mut state, Command::ClearCompleted);
+    apply(&mut state, Command::KillAllDrivers { request: None });
+    let clear = apply(&mut state, Command::ClearCompleted { request: None });
     assert_eq!(clear.mutations.len(), 1_000);
     apply(&mut state, Command::Tick);
     apply(&mut state, Command::Tick);

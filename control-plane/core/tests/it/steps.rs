@@ -1,7 +1,7 @@
 //! Random commands for the property tests, hostile ones too.
 
 use interrex_core::{
-    command::{Command, FullReport, ProcessChange, Report, RunningDriver, Subject},
+    command::{Command, FullReport, ProcessChange, Report, RequestKey, RunningDriver, Subject},
     config::{ClusterConfig, WorkerSelection},
     ids::{AppId, Attempt, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
     state::driver::Exit,
@@ -24,10 +24,10 @@ pub(crate) enum Step {
     Submit(usize, usize, u8),
     RegisterApp(usize, usize),
     App(usize, AppStep),
-    Kill(usize),
+    Kill(usize, Option<usize>),
     KillText(String),
-    KillAll,
-    Clear,
+    KillAll(Option<usize>),
+    Clear(Option<usize>),
     Report(usize, usize, i32, Change, bool),
     ReportExecutor(usize, usize, Change, bool),
     Tick(u64),
@@ -110,6 +110,7 @@ fn app_step() -> impl Strategy<Value = AppStep> {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let many = 0..1_000_usize;
+    let request = prop::option::of(20..70_usize);
     prop_oneof![
         6 => (0..4_usize, 0..5_usize, told()).prop_map(|(w, s, t)| Step::Register(w, s, t)),
         2 => (0..4_usize).prop_map(Step::Disconnect),
@@ -117,10 +118,10 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         10 => (0..40_usize, 0..8_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
         5 => (30..60_usize, 0..7_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
         10 => (many.clone(), app_step()).prop_map(|(a, s)| Step::App(a, s)),
-        3 => many.clone().prop_map(Step::Kill),
+        3 => (many.clone(), request.clone()).prop_map(|(k, r)| Step::Kill(k, r)),
         1 => "[a-z0-9-]{0,12}".prop_map(Step::KillText),
-        1 => Just(Step::KillAll),
-        1 => Just(Step::Clear),
+        1 => request.clone().prop_map(Step::KillAll),
+        1 => request.prop_map(Step::Clear),
         14 => (0..4_usize, many.clone(), -1..2_i32, change(), prop::bool::weighted(0.8))
             .prop_map(|(w, d, a, c, own)| Step::Report(w, d, a, c, own)),
         14 => (0..4_usize, many, change(), prop::bool::weighted(0.8))
@@ -231,7 +232,7 @@ fn command(cluster: &Cluster, step: &Step) -> Option<Command> {
             let app = pick(cluster.state.apps().map(|app| app.id.clone()), index)?;
             Some(app_command(app, step))
         }
-        Step::Kill(index) => {
+        Step::Kill(index, request) => {
             let drivers = cluster.state.drivers().map(|driver| driver.id.to_string());
             let requests = cluster
                 .state
@@ -239,11 +240,16 @@ fn command(cluster: &Cluster, step: &Step) -> Option<Command> {
                 .map(|request| request.id.to_string());
             let apps = cluster.state.apps().map(|app| app.id.to_string());
             let id = pick(drivers.chain(requests).chain(apps), index)?;
-            Some(Command::Kill { id })
+            let request = request_key(request, 2);
+            Some(Command::Kill { request, id })
         }
-        Step::KillText(id) => Some(Command::Kill { id }),
-        Step::KillAll => Some(Command::KillAllDrivers),
-        Step::Clear => Some(Command::ClearCompleted),
+        Step::KillText(id) => Some(Command::Kill { request: None, id }),
+        Step::KillAll(request) => Some(Command::KillAllDrivers {
+            request: request_key(request, 3),
+        }),
+        Step::Clear(request) => Some(Command::ClearCompleted {
+            request: request_key(request, 4),
+        }),
         Step::Report(w, index, newer, change, own) => {
             driver_report(cluster, WORKERS[w], index, newer, change, own)
         }
@@ -256,6 +262,14 @@ fn command(cluster: &Cluster, step: &Step) -> Option<Command> {
             cluster_id: "c".to_owned(),
         }),
     }
+}
+
+/// Ids that submissions and registrations use too.
+fn request_key(request: Option<usize>, fingerprint: u8) -> Option<RequestKey> {
+    request.map(|request| RequestKey {
+        id: RequestId::new(format!("r{request}")),
+        fingerprint: Fingerprint([fingerprint; 32]),
+    })
 }
 
 fn app_command(app: AppId, step: AppStep) -> Command {

@@ -104,6 +104,7 @@ fn what_ran_and_is_not_there_is_lost() {
     let report = cluster.honest_report("w1");
     cluster.register_with("w1", worker(4, 4096), report);
     cluster.apply(Command::Kill {
+        request: None,
         id: ended.to_string(),
     });
     let transition = cluster.register("w1", worker(4, 4096));

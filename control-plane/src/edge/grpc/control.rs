@@ -7,7 +7,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use interrex_core::{
-    command::Command,
+    command::{Command, RequestKey},
     ids::RequestId,
     transition::{Rejection, Reply},
 };
@@ -63,9 +63,10 @@ impl v1::control_server::Control for Control {
 
     async fn kill_all(&self, request: Request<v1::KillAllRequest>) -> Answer<v1::KillAllResponse> {
         observed("KillAll", async {
-            let count = self
-                .counted(Command::KillAllDrivers, deadline(request.metadata()))
-                .await?;
+            let limit = deadline(request.metadata());
+            let request = request_key(request.into_inner().request_id, "kill all", "")?;
+            let count = self.counted(Command::KillAllDrivers { request }, limit);
+            let count = count.await?;
             Ok(v1::KillAllResponse { drivers: count })
         })
         .await
@@ -76,9 +77,10 @@ impl v1::control_server::Control for Control {
         request: Request<v1::ClearCompletedRequest>,
     ) -> Answer<v1::ClearCompletedResponse> {
         observed("ClearCompleted", async {
-            let count = self
-                .counted(Command::ClearCompleted, deadline(request.metadata()))
-                .await?;
+            let limit = deadline(request.metadata());
+            let request = request_key(request.into_inner().request_id, "clear", "")?;
+            let count = self.counted(Command::ClearCompleted { request }, limit);
+            let count = count.await?;
             Ok(v1::ClearCompletedResponse { removed: count })
         })
         .await
@@ -213,10 +215,11 @@ impl Control {
 
     async fn do_kill(&self, request: Request<v1::KillRequest>) -> Result<v1::KillResponse, Status> {
         let limit = deadline(request.metadata());
-        let v1::KillRequest { request_id: _, id } = request.into_inner();
-        // Killing twice is killing once, so this request needs no memory of its id.
+        let v1::KillRequest { request_id, id } = request.into_inner();
         validate::id("id", &id).map_err(|e| errors::field(&e))?;
-        let reply = self.submit_command(Command::Kill { id }, limit).await?;
+        let request = request_key(request_id, "kill", &id)?;
+        let command = Command::Kill { request, id };
+        let reply = self.submit_command(command, limit).await?;
         if let Reply::DriverKilled {
             driver,
             already_over,
@@ -324,6 +327,15 @@ async fn observed<T>(
         .map_or_else(Status::code, |_| tonic::Code::Ok);
     metrics::grpc_handled(method, code, began.elapsed());
     result.map(Response::new)
+}
+
+/// An empty id is none: then a repeat is a new request.
+fn request_key(id: String, verb: &str, target: &str) -> Result<Option<RequestKey>, Status> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    validate::request_id("request_id", &id).map_err(|e| errors::field(&e))?;
+    Ok(Some(convert::request_key(id, verb, target)))
 }
 
 fn not_found(id: String) -> Status {

@@ -162,7 +162,10 @@ fn user(environment: &BTreeMap<String, String>) -> &str {
 }
 
 /// The client's id, from the header or the property; both may be given if they agree.
-fn request_id(key: Option<&str>, property: Option<&str>) -> Result<Option<String>, RestError> {
+pub(super) fn request_id(
+    key: Option<&str>,
+    property: Option<&str>,
+) -> Result<Option<String>, RestError> {
     const PROPERTY: &str = "sparkProperties.spark.interrex.submissionId";
     // The header is a quoted string where a client follows the standard to the letter.
     let key = key.map(|key| {

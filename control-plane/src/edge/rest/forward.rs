@@ -12,7 +12,7 @@ use crate::options::rest::RestOptions;
 
 /// Marks a request that a master has forwarded; its value is that master's id.
 pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("interrex-forwarded-by");
-/// The client's id for a submission.
+/// The client's id for a request that changes something.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// On answers: this id had been accepted before.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -30,7 +30,7 @@ pub(super) struct Outgoing {
     /// Path without host, as the client sent it.
     pub(super) path: String,
     pub(super) body: Bytes,
-    /// Set for a submission.
+    /// Set for what changes something.
     pub(super) key: Option<String>,
 }
 

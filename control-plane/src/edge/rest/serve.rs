@@ -1,8 +1,8 @@
 //! One request of the submission API: read, check, then do it here or at the leader.
 //!
 //! While nobody leads, a request waits for a leader for a bounded time: a submission that arrives in the
-//! middle of a failover is acknowledged after it. Repeating within that time is safe, because the submission's
-//! id is fixed before the first try, and the other requests say the same when said twice.
+//! middle of a failover is acknowledged after it. Repeating within that time is safe, because the id of a request
+//! that changes something is fixed before the first try.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Server, body,
-    create::Create,
+    create::{self, Create},
     errors::RestError,
     forward::{FORWARDED_BY, Forwarded, IDEMPOTENCY_KEY, LEADER, Outgoing, REPLAYED, header_value},
     model::{Answer, CONTENT_TYPE},
@@ -101,12 +101,16 @@ impl Server {
             },
             forwarded,
         };
+        let key = || {
+            let given = create::request_id(idempotency_key(&parts.headers)?, None)?;
+            Ok::<_, RestError>(Some(given.unwrap_or_else(fresh_id)))
+        };
         match route {
             Route::Create => self.create(&parts.headers, body, task).await,
-            Route::Kill(id) => self.run(&task(Order::Kill(id), None, body)).await,
-            Route::KillAll => self.run(&task(Order::KillAll, None, body)).await,
+            Route::Kill(id) => self.run(&task(Order::Kill(id), key()?, body)).await,
+            Route::KillAll => self.run(&task(Order::KillAll, key()?, body)).await,
             Route::Status(id) => self.run(&task(Order::Status(id), None, body)).await,
-            Route::Clear => self.run(&task(Order::Clear, None, body)).await,
+            Route::Clear => self.run(&task(Order::Clear, key()?, body)).await,
             Route::Readyz => self.readyz(forwarded).await,
         }
     }
@@ -118,8 +122,7 @@ impl Server {
         task: impl FnOnce(Order, Option<String>, Bytes) -> Task,
     ) -> Result<http::Response<Body>, RestError> {
         let began = Instant::now();
-        let create = idempotency_key(headers)
-            .and_then(|key| Create::parse(&body, key, || uuid::Uuid::now_v7().to_string()));
+        let create = idempotency_key(headers).and_then(|key| Create::parse(&body, key, fresh_id));
         let create = match create {
             Ok(create) => create,
             Err(error) => {
@@ -138,7 +141,7 @@ impl Server {
         let mut role = self.handle.watch_role();
         loop {
             role.mark_unchanged();
-            let problem = match self.here(&task.order).await {
+            let problem = match self.here(task).await {
                 Ok(done) => return Ok(self.success(done)),
                 Err(error) if worth_another_try(&error) => error,
                 Err(error) => return Err(RestError::from(&error)),
@@ -173,14 +176,23 @@ impl Server {
     }
 
     /// Carries the order out at this master, if it leads.
-    async fn here(&self, order: &Order) -> Result<Done, RequestError> {
+    async fn here(&self, task: &Task) -> Result<Done, RequestError> {
         let limit = self.options.call_timeout;
+        let (order, key) = (&task.order, task.outgoing.key.as_deref());
+        let request = |verb, target| key.map(|key| convert::request_key(key, verb, target));
         let command = match order {
             Order::Create(create) => return self.create_here(create).await,
             Order::Status(id) => return self.status_here(id).await,
-            Order::Kill(id) => Command::Kill { id: id.clone() },
-            Order::KillAll => Command::KillAllDrivers,
-            Order::Clear => Command::ClearCompleted,
+            Order::Kill(id) => Command::Kill {
+                request: request("kill", id),
+                id: id.clone(),
+            },
+            Order::KillAll => Command::KillAllDrivers {
+                request: request("kill all", ""),
+            },
+            Order::Clear => Command::ClearCompleted {
+                request: request("clear", ""),
+            },
         };
         let answer = match (order, self.handle.submit(command, limit).await) {
             (
@@ -332,6 +344,11 @@ impl Server {
         }
         response
     }
+}
+
+/// An id for a request that came without one.
+fn fresh_id() -> String {
+    uuid::Uuid::now_v7().to_string()
 }
 
 /// The `Idempotency-Key` header, if there is one.

@@ -18,7 +18,7 @@ pub(crate) enum Timer {
     App(AppId),
     /// Dead for long enough to be forgotten.
     Worker(WorkerId),
-    /// What it created is gone, and it is old enough to be forgotten.
+    /// What it created is gone (or it created nothing), and it is old enough to be forgotten.
     Request(RequestId),
 }
 

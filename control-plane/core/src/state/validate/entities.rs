@@ -207,6 +207,7 @@ impl ClusterState {
                     self.drivers.get(driver).map(|driver| &driver.submission)
                 }
                 Created::App(app) => self.apps.get(app).map(|app| &app.request),
+                Created::Killed(_) | Created::Count(_) => None,
             };
             let timer = self.index.timers.get(&Timer::Request(id.clone()));
             match named {
@@ -218,7 +219,7 @@ impl ClusterState {
                 }),
                 None => faults.check(timer.is_some(), || {
                     format!(
-                        "request {id} is kept for ever: {:?} is gone",
+                        "request {id} is kept for ever, and nothing names it: {:?}",
                         request.created
                     )
                 }),
