@@ -1,5 +1,6 @@
 //! The Interrex master: the leader's loop, sessions, and its gRPC, REST and admin edges.
 //!
+//! * [`messages`]: how messages and the core's types correspond.
 //! * [`records`]: entities of `interrex-core` as stored records, and back.
 //! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
 //! * [`edge`]: gRPC, REST and admin servers; they hold no decisions.
@@ -7,6 +8,7 @@
 
 pub mod app;
 pub mod edge;
+pub mod messages;
 pub mod metrics;
 pub mod options;
 pub mod records;

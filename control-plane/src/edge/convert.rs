@@ -1,22 +1,20 @@
-//! Messages ⇄ core: the checked way in, and the way out.
+//! The checked way in, and the fingerprints of what comes.
 //!
 //! Used by the gRPC and REST edges alike, so that the same description has the same specification and the same
-//! fingerprint whichever way it came. The functions named after a specification check it first
-//! ([`validate`]); those ending in `_message` go out and cannot fail.
+//! fingerprint whichever way it came. The functions named after a specification check it first ([`validate`]); how
+//! messages and the core correspond is said in [`messages`].
 
 use interrex_core::{
     command::RequestKey,
     ids::{Fingerprint, RequestId, WorkerId},
-    resources::{Addresses, Amounts, Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec},
-    state::driver::Exit,
+    spec::{ApplicationSpec, DriverSpec, WorkerSpec},
 };
-use interrex_persistence::election::MasterInfo;
 use interrex_proto::v1;
 use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::validate::{self, FieldError};
+use crate::messages::{self, application_spec_message, driver_spec_message};
 
 /// The Spark property that carries a submission's id.
 pub const SUBMISSION_ID_PROPERTY: &str = "spark.interrex.submissionId";
@@ -31,19 +29,7 @@ const NOT_FINGERPRINTED: [&str; 2] = ["spark.app.submitTime", SUBMISSION_ID_PROP
 /// [`FieldError`] with the first thing that is wrong.
 pub fn driver_spec(message: v1::DriverSpec) -> Result<DriverSpec, FieldError> {
     validate::driver_spec(&message)?;
-    let payload = match (message.command, message.spark) {
-        (_, Some(spark)) => DriverPayload::Spark(spark_submission(spark)),
-        (command, None) => DriverPayload::Command(command_line(command.unwrap_or_default())),
-    };
-    Ok(DriverSpec {
-        name: message.name,
-        user: message.user,
-        payload,
-        cores: Cores(message.cores),
-        memory: MemoryMib(message.memory_mib),
-        resources: amounts(message.resources),
-        supervise: message.supervise,
-    })
+    Ok(messages::driver_spec(message))
 }
 
 /// An application's description, checked.
@@ -52,18 +38,7 @@ pub fn driver_spec(message: v1::DriverSpec) -> Result<DriverSpec, FieldError> {
 /// [`FieldError`] with the first thing that is wrong.
 pub fn application_spec(message: v1::ApplicationSpec) -> Result<ApplicationSpec, FieldError> {
     validate::application_spec(&message)?;
-    Ok(ApplicationSpec {
-        name: message.name,
-        user: message.user,
-        command: command_line(message.command.unwrap_or_default()),
-        cores_max: message.cores_max.map(Cores),
-        cores_per_executor: message.cores_per_executor.map(Cores),
-        memory_per_executor: MemoryMib(message.memory_mib_per_executor),
-        resources_per_executor: amounts(message.resources_per_executor),
-        executor_limit: message.executor_limit,
-        completes: message.completes,
-        ui_url: message.ui_url,
-    })
+    Ok(messages::application_spec(message))
 }
 
 /// A worker's id and description, checked.
@@ -72,141 +47,7 @@ pub fn application_spec(message: v1::ApplicationSpec) -> Result<ApplicationSpec,
 /// [`FieldError`] with the first thing that is wrong.
 pub fn worker_spec(message: v1::WorkerSpec) -> Result<(WorkerId, WorkerSpec), FieldError> {
     validate::worker_spec(&message)?;
-    let spec = WorkerSpec {
-        host: message.host,
-        web: message.web,
-        cores: Cores(message.cores),
-        memory: MemoryMib(message.memory_mib),
-        resources: addresses(message.resources),
-        capabilities: message.capabilities,
-        incarnation: message.incarnation,
-        work_dir_id: message.work_dir_id,
-    };
-    Ok((WorkerId::from(message.id), spec))
-}
-
-/// A command line; part of a checked description.
-#[must_use]
-pub fn command_line(message: v1::CommandLine) -> CommandLine {
-    CommandLine {
-        program: message.program,
-        args: message.args,
-        env: message.env,
-    }
-}
-
-/// Offered or assigned resources; addresses come out in string order, as the core keeps them.
-#[must_use]
-pub fn addresses(message: Vec<v1::ResourceAddresses>) -> Addresses {
-    let sorted = |mut addresses: Vec<String>| {
-        addresses.sort_unstable();
-        addresses
-    };
-    message
-        .into_iter()
-        .map(|r| (r.name, sorted(r.addresses)))
-        .collect()
-}
-
-/// Needed resources.
-#[must_use]
-pub fn amounts(message: Vec<v1::ResourceAmount>) -> Amounts {
-    message.into_iter().map(|r| (r.name, r.amount)).collect()
-}
-
-/// How a process ended.
-#[must_use]
-pub fn exit(message: v1::Exit) -> Exit {
-    Exit {
-        code: message.code,
-        signal: message.signal,
-    }
-}
-
-/// A driver's description, for an agent.
-#[must_use]
-pub fn driver_spec_message(spec: &DriverSpec) -> v1::DriverSpec {
-    let (command, spark) = match &spec.payload {
-        DriverPayload::Command(command) => (Some(command_line_message(command)), None),
-        DriverPayload::Spark(spark) => (None, Some(spark_submission_message(spark))),
-    };
-    v1::DriverSpec {
-        name: spec.name.clone(),
-        user: spec.user.clone(),
-        command,
-        spark,
-        cores: spec.cores.0,
-        memory_mib: spec.memory.0,
-        resources: amounts_message(&spec.resources),
-        supervise: spec.supervise,
-    }
-}
-
-/// An application's description.
-#[must_use]
-pub fn application_spec_message(spec: &ApplicationSpec) -> v1::ApplicationSpec {
-    v1::ApplicationSpec {
-        name: spec.name.clone(),
-        user: spec.user.clone(),
-        command: Some(command_line_message(&spec.command)),
-        cores_max: spec.cores_max.map(|cores| cores.0),
-        cores_per_executor: spec.cores_per_executor.map(|cores| cores.0),
-        memory_mib_per_executor: spec.memory_per_executor.0,
-        resources_per_executor: amounts_message(&spec.resources_per_executor),
-        executor_limit: spec.executor_limit,
-        completes: spec.completes,
-        ui_url: spec.ui_url.clone(),
-    }
-}
-
-/// A command line, for an agent.
-#[must_use]
-pub fn command_line_message(command: &CommandLine) -> v1::CommandLine {
-    v1::CommandLine {
-        program: command.program.clone(),
-        args: command.args.clone(),
-        env: command.env.clone(),
-    }
-}
-
-/// Assigned resources, for an agent; ordered by name.
-#[must_use]
-pub fn addresses_message(addresses: &Addresses) -> Vec<v1::ResourceAddresses> {
-    let one = |(name, addresses): (&String, &Vec<String>)| v1::ResourceAddresses {
-        name: name.clone(),
-        addresses: addresses.clone(),
-    };
-    addresses.iter().map(one).collect()
-}
-
-/// Needed resources; ordered by name.
-#[must_use]
-pub fn amounts_message(amounts: &Amounts) -> Vec<v1::ResourceAmount> {
-    let one = |(name, amount): (&String, &u32)| v1::ResourceAmount {
-        name: name.clone(),
-        amount: *amount,
-    };
-    amounts.iter().map(one).collect()
-}
-
-/// How a process ended.
-#[must_use]
-pub fn exit_message(exit: Exit) -> v1::Exit {
-    v1::Exit {
-        code: exit.code,
-        signal: exit.signal,
-    }
-}
-
-/// Where a master can be reached.
-#[must_use]
-pub fn master_message(master: &MasterInfo) -> v1::MasterAddress {
-    v1::MasterAddress {
-        id: master.id.clone(),
-        rpc: master.rpc.clone(),
-        rest: master.rest.clone(),
-        web: master.web.clone(),
-    }
+    Ok(messages::worker_spec(message))
 }
 
 /// The fingerprint of a submission: SHA-256 over the canonical encoding of its description (ordered maps,
@@ -251,28 +92,6 @@ fn digest(kind: &[u8], message: &impl Message) -> Fingerprint {
     Fingerprint(sha.finalize().into())
 }
 
-fn spark_submission(message: v1::SparkSubmission) -> SparkSubmission {
-    SparkSubmission {
-        app_resource: message.app_resource,
-        main_class: message.main_class,
-        app_args: message.app_args,
-        properties: message.spark_properties,
-        environment: message.environment,
-        client_version: message.client_spark_version,
-    }
-}
-
-fn spark_submission_message(spark: &SparkSubmission) -> v1::SparkSubmission {
-    v1::SparkSubmission {
-        app_resource: spark.app_resource.clone(),
-        main_class: spark.main_class.clone(),
-        app_args: spark.app_args.clone(),
-        spark_properties: spark.properties.clone(),
-        environment: spark.environment.clone(),
-        client_spark_version: spark.client_version.clone(),
-    }
-}
-
 /// The environment of a description, for tests of other edges.
 #[cfg(test)]
 pub(crate) fn env(pairs: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
@@ -284,6 +103,11 @@ pub(crate) fn env(pairs: &[(&str, &str)]) -> std::collections::BTreeMap<String, 
 
 #[cfg(test)]
 mod tests {
+    use interrex_core::{
+        resources::{Amounts, Cores, MemoryMib},
+        spec::CommandLine,
+    };
+
     use super::*;
 
     fn spark(properties: &[(&str, &str)]) -> DriverSpec {

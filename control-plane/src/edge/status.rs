@@ -18,8 +18,10 @@ use interrex_core::{
 };
 use interrex_proto::v1;
 
-use super::convert;
-use crate::runtime::view::{ClusterView, Found};
+use crate::{
+    messages,
+    runtime::view::{ClusterView, Found},
+};
 
 /// What the workers that are alive could hold at most, to explain why something waits. Made by one pass over
 /// the workers, so once a request and not once an entity.
@@ -91,7 +93,7 @@ pub fn driver_status(
         cores: driver.spec.cores.0,
         memory_mib: driver.spec.memory.0,
         supervise: driver.spec.supervise,
-        exit: driver.exit.map(convert::exit_message),
+        exit: driver.exit.map(messages::exit_message),
         message: driver_message(driver, fleet),
         submitted_at_ms: driver.submitted_at.0,
         started_at_ms: millis(driver.started_at),
@@ -137,7 +139,7 @@ pub fn executor_info(view: &ClusterView, executor: &Executor) -> v1::ExecutorInf
         cores: executor.cores.0,
         memory_mib: executor.memory.0,
         state: executor.state.name().to_owned(),
-        exit: executor.exit.map(convert::exit_message),
+        exit: executor.exit.map(messages::exit_message),
         message: executor.message.clone(),
     }
 }

@@ -17,11 +17,11 @@ use interrex_core::{
 use interrex_proto::v1;
 
 use crate::{
-    edge::convert::{
-        addresses, addresses_message, application_spec_message, driver_spec_message, exit,
-        exit_message,
+    messages::{
+        addresses, addresses_message, application_spec, application_spec_message, driver_spec,
+        driver_spec_message, exit, exit_message, worker_spec, worker_spec_message,
     },
-    records::{RecordError, specs, states},
+    records::{RecordError, states},
 };
 
 /// How a request record tells a driver from an application.
@@ -52,14 +52,14 @@ pub(super) fn meta(record: v1::MetaRecord) -> Meta {
 
 pub(super) fn worker_message(worker: &Worker) -> v1::WorkerRecord {
     v1::WorkerRecord {
-        spec: Some(specs::worker_message(&worker.id, &worker.spec)),
+        spec: Some(worker_spec_message(&worker.id, &worker.spec)),
         state: worker.state.name().to_owned(),
         registered_at_ms: worker.registered_at.0,
     }
 }
 
 pub(super) fn worker(record: v1::WorkerRecord) -> Result<Worker, RecordError> {
-    let (id, spec) = specs::worker(record.spec.ok_or_else(|| missing("spec"))?);
+    let (id, spec) = worker_spec(record.spec.ok_or_else(|| missing("spec"))?);
     Ok(Worker {
         id,
         spec: Arc::new(spec),
@@ -104,7 +104,7 @@ pub(super) fn driver(record: v1::DriverRecord) -> Result<Driver, RecordError> {
     Ok(Driver {
         id: DriverId::from(record.id),
         submission: RequestId::from(record.submission_id),
-        spec: Arc::new(specs::driver(record.spec.ok_or_else(|| missing("spec"))?)),
+        spec: Arc::new(driver_spec(record.spec.ok_or_else(|| missing("spec"))?)),
         state,
         attempt: Attempt(record.attempt),
         worker,
@@ -143,7 +143,7 @@ pub(super) fn app(record: v1::ApplicationRecord) -> Result<Application, RecordEr
     Ok(Application {
         id: AppId::from(record.id),
         request: RequestId::from(record.request_id),
-        spec: Arc::new(specs::application(
+        spec: Arc::new(application_spec(
             record.spec.ok_or_else(|| missing("spec"))?,
         )),
         state: states::app(&record.state)?,

@@ -9,7 +9,6 @@ mod decode;
 mod encode;
 mod entities;
 mod envelope;
-mod specs;
 mod states;
 
 use interrex_persistence::record::{RecordKey, RecordKind};

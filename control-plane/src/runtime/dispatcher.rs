@@ -10,10 +10,8 @@ use interrex_core::{
 use interrex_proto::v1::{self, master_frame::Body};
 
 use crate::{
-    edge::{
-        convert::{addresses_message, command_line_message, driver_spec_message},
-        status::executor_info,
-    },
+    edge::status::executor_info,
+    messages::{addresses_message, command_line_message, driver_spec_message},
     runtime::{
         peers::{Peer, Peers},
         view::ClusterView,

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    edge::convert::master_message,
+    messages::master_message,
     metrics,
     runtime::{
         clock::MonotonicClock,

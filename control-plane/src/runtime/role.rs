@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    edge::convert::master_message,
+    messages::master_message,
     runtime::{
         dispatcher::Dispatcher,
         hand_over::HAND_OVERS_MAX,

@@ -19,7 +19,8 @@ use interrex_proto::leader_hint::LeaderHint;
 use tonic::{Code, Status};
 
 use crate::{
-    edge::{convert::master_message, validate::FieldError},
+    edge::validate::FieldError,
+    messages::master_message,
     runtime::{error::RequestError, handle::MasterStatus},
 };
 

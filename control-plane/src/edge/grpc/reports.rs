@@ -9,9 +9,9 @@ use interrex_core::{
 };
 use interrex_proto::v1::{self, ProcessState, work_report::Body};
 
-use crate::edge::{
-    convert,
-    validate::{self, FieldError},
+use crate::{
+    edge::validate::{self, FieldError},
+    messages,
 };
 
 /// All that an agent runs, out of its registration. Reports of its outbox that make no sense are returned by
@@ -95,7 +95,7 @@ fn change(
     exit: Option<v1::Exit>,
     message: String,
 ) -> Result<ProcessChange, FieldError> {
-    let exit = convert::exit(exit.unwrap_or_default());
+    let exit = messages::exit(exit.unwrap_or_default());
     match ProcessState::try_from(state) {
         Ok(ProcessState::Running) => Ok(ProcessChange::Running),
         Ok(ProcessState::Exited) => Ok(ProcessChange::Exited(exit)),

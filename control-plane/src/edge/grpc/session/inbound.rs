@@ -13,11 +13,11 @@ use tonic::Status;
 
 use crate::{
     edge::{
-        convert::master_message,
         grpc::{reports, session::registrations},
         status::executor_info,
         validate,
     },
+    messages::master_message,
     metrics,
     runtime::{
         error::RequestError,
