@@ -137,8 +137,8 @@ impl ControlClient {
         self.caller.call(request, self.read(stale_ok), status).await
     }
 
-    /// Waits until a driver or application is over, through failovers, for at most `deadline`. While no master can
-    /// be asked it goes on for `outage_max`.
+    /// Waits until a driver or application is over, through failovers, for at most `deadline`. Once a leader has
+    /// answered, it goes on for `outage_max` while none can be asked; before that, a call's usual deadline holds.
     ///
     /// # Errors
     /// [`ClientError`]; `Timeout` when `deadline` has passed.
@@ -148,7 +148,7 @@ impl ControlClient {
         deadline: Option<Duration>,
     ) -> Result<StatusResponse, ClientError> {
         let began = Instant::now();
-        let mut last_answer = began;
+        let mut last_answer = None;
         loop {
             let left = deadline.map(|deadline| deadline.saturating_sub(began.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -158,17 +158,20 @@ impl ControlClient {
                 });
             }
             let asked = Instant::now();
-            match self.wait_once(id, left).await {
+            // The first question is answered at once: whoever waits at the wrong place is told so.
+            let slice = last_answer.map_or(Duration::ZERO, |_| WAIT_SLICE);
+            match self.wait_once(id, slice, left).await {
                 Ok(status) if status.over => return Ok(status),
                 Ok(_) => {
-                    last_answer = Instant::now();
-                    if asked.elapsed() < WAIT_PAUSE {
+                    let first = last_answer.replace(Instant::now()).is_none();
+                    if !first && asked.elapsed() < WAIT_PAUSE {
                         tokio::time::sleep(WAIT_PAUSE).await;
                     }
                 }
                 Err(error)
                     if error.retryable()
-                        && last_answer.elapsed() < self.caller.options().outage_max =>
+                        && last_answer
+                            .is_some_and(|at| at.elapsed() < self.caller.options().outage_max) =>
                 {
                     tracing::debug!(%error, "still waiting for a leader");
                     tokio::time::sleep(self.caller.options().backoff_max).await;
@@ -178,22 +181,23 @@ impl ControlClient {
         }
     }
 
+    /// Asks once; the leader answers after `slice` if it is not over by then.
     async fn wait_once(
         &self,
         id: &str,
+        slice: Duration,
         left: Option<Duration>,
     ) -> Result<StatusResponse, ClientError> {
-        let slice = left
-            .unwrap_or(WAIT_SLICE)
-            .min(WAIT_SLICE)
-            .min(limits::WAIT_MAX);
+        let slice = left.unwrap_or(slice).min(slice).min(limits::WAIT_MAX);
         let timeout_ms = u64::try_from(slice.as_millis()).unwrap_or(u64::MAX).max(1);
         let request = WaitRequest {
             id: id.to_owned(),
             timeout_ms,
         };
         let mut policy = self.read(false);
-        policy.hedge = WAIT_HEDGE;
+        if !slice.is_zero() {
+            policy.hedge = WAIT_HEDGE;
+        }
         policy.attempt += slice;
         policy.total = left.unwrap_or(policy.total).min(policy.total) + slice;
         let wait = |mut c: GrpcClient<Channel>, r| async move { c.wait(r).await };

@@ -358,6 +358,18 @@ async fn waiting_asks_again_until_it_is_over_and_survives_a_failover() {
 }
 
 #[tokio::test]
+async fn waiting_where_no_master_is_ends_at_the_calls_deadline() {
+    let mut options = ClientOptions::new(vec![dead_address()]);
+    options.total_deadline = Duration::from_millis(500);
+    let client = ControlClient::new(options).unwrap();
+    let result = within("the error", client.wait("driver-1", None)).await;
+    assert!(
+        matches!(result, Err(ClientError::NoLeader { .. })),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
 async fn waiting_ends_at_its_deadline() {
     let master = FakeMaster::start();
     let client = client(&[&master]);
