@@ -25,8 +25,8 @@ Examples:
   interrex agent --masters a:7077,b:7077,c:7077 --cores 8 --memory 32GiB --resource gpu=0,1 \\
       --web 10.0.0.9:8081 --insecure
 
-SIGTERM ends all processes of the agent (SIGTERM, then SIGKILL), reports their ends and stops; a second signal
-stops at once. An agent that is killed takes its processes along. One that loses its masters keeps them, and
+SIGTERM ends all processes of the agent (SIGTERM, then SIGKILL), reports their ends and stops; a second signal \
+stops at once. An agent that is killed takes its processes along. One that loses its masters keeps them, and \
 keeps trying.";
 
 /// Options of `interrex agent`.

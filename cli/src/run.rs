@@ -28,8 +28,8 @@ Examples:
   interrex run --executors 4 -- sh -c 'echo executor $INTERREX_EXECUTOR_ID'
   interrex run --executors 2 --cores-per-executor 2 --memory 1GiB -- ./worker --app {{APP_ID}}
 
-Each executor runs PROGRAM once. An executor that fails is replaced, up to the cluster's limit. The command ends
-when all executors have completed (0), when the application has failed (10) or was killed (11). Ctrl-C ends all
+Each executor runs PROGRAM once. An executor that fails is replaced, up to the cluster's limit. The command ends \
+when all executors have completed (0), when the application has failed (10) or was killed (11). Ctrl-C ends all \
 executors together. A leader that dies on the way is only mentioned: executors run on.
 
 Placeholders: {{APP_ID}} {{EXECUTOR_ID}} {{CORES}} {{HOSTNAME}} {{WORKER_URL}} {{MASTERS}}.";

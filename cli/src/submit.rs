@@ -19,10 +19,10 @@ const EXAMPLES: &str = "\
 Examples:
   interrex submit -- sh -c 'echo hello'
   interrex submit --wait -- sh -c 'exit 3'; echo $?                  # 10
-  interrex submit --submission-id nightly-2026-02-01 --cores 2 --memory 2GiB -- ./job --day 2026-02-01
+  interrex submit --submission-id nightly-2026-02-01 --cores 2 --memory 2GiB -- /opt/job
   interrex submit --env LEVEL=debug -- sh -c 'echo {{DRIVER_ID}} $LEVEL'
 
-Placeholders in the program, its arguments and environment: {{DRIVER_ID}} {{ATTEMPT}} {{CORES}} {{HOSTNAME}}
+Placeholders in the program, its arguments and environment: {{DRIVER_ID}} {{ATTEMPT}} {{CORES}} {{HOSTNAME}} \
 {{WORKER_URL}} {{MASTERS}}; the driver also finds them as INTERREX_DRIVER_ID and so on.
 
 Ctrl-C while it waits leaves the driver running; `interrex kill` ends it.

@@ -31,7 +31,7 @@ pub(crate) struct ConfigArgs {
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print every option with its value, and where the value comes from
+    /// Print every option of masters, agents and clients with its value, and where the value comes from
     #[command(after_help = "Example:\n  interrex --config interrex.toml config show -o json")]
     Show,
     /// Check a configuration file without starting anything
@@ -116,7 +116,7 @@ fn parse(command: &Command, section: &str, file: Option<&File>) -> Result<ArgMat
         let place = file.map_or_else(String::new, |f| {
             format!("config file {}: ", f.path.display())
         });
-        Failure::usage(format!("{place}{}", e.to_string().trim()))
+        Failure::usage(format!("{place}{}", e.to_string().trim().trim_start_matches("error: ")))
     })?;
     let inner = matches.subcommand().map(|(_, m)| m.clone());
     inner.ok_or_else(|| Failure::failed(format!("no command `{section}`")))

@@ -28,10 +28,12 @@ Examples:
   interrex dev --masters 1 --engine sled
   interrex dev --base-port 20000 --data-dir /tmp/try --respawn
 
-Ports: masters 7077.. (RPC), 6066.. (REST), 8080.. (web); agents 8091.. (web and logs). With --base-port P:
-P.., P+10.., P+20.. and P+30... The processes are listed in <data-dir>/cluster.json, their logs are in
-<data-dir>/logs. Ctrl-C stops everything; records stay in the data directory for the next run. When a process dies,
-the line that starts it again is said; --respawn does it at once.";
+Ports: masters 7077.. (RPC), 6066.. (REST), 8080.. (web); agents 8091.. (web and logs). \
+With --base-port P: P.., P+10.., P+20.. and P+30...
+
+The processes are listed in <data-dir>/cluster.json, their logs are in <data-dir>/logs. Ctrl-C stops everything; \
+records stay in the data directory for the next run. When a process dies, the line that starts it again is said; \
+--respawn does it at once. One that was started by hand is not stopped with the others.";
 
 /// Options of `interrex dev`.
 #[derive(Debug, clap::Args)]

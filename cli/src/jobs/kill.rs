@@ -8,8 +8,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  interrex kill driver-0
-  interrex kill app-0
+  interrex kill nightly-2026-02-01             # a submission id
+  interrex kill app-20260201143200-0000
 
 Killing what is over already is not an error: the answer says so.";
 

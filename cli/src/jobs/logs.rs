@@ -33,9 +33,9 @@ const AGENT_DEADLINE: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
-  interrex logs driver-0
-  interrex logs -f driver-0            # waits for its start, ends with it
-  interrex logs app-0/1 --stderr       # an executor";
+  interrex logs driver-20260201143200-0000
+  interrex logs -f nightly-2026-02-01                # waits for its start, ends with it
+  interrex logs app-20260201143200-0000/1 --stderr   # an executor";
 
 /// Options of `interrex logs`.
 #[derive(Debug, clap::Args)]

@@ -12,8 +12,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  interrex status driver-0
-  interrex status -o json 0198f2c0-6f1e-7cc0-9d57-0f3c2f4f6a11    # by submission id
+  interrex status driver-20260201143200-0000
+  interrex status -o json nightly-2026-02-01    # by submission id
 
 Exit code 0 when it is known, whatever its state; 5 when it is not.";
 

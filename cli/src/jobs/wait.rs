@@ -20,8 +20,8 @@ const LAST_LOOK: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
-  interrex wait driver-0
-  interrex wait app-0 --timeout 10m
+  interrex wait nightly-2026-02-01                   # a submission id
+  interrex wait app-20260201143200-0000 --timeout 10m
 
 Ctrl-C ends the waiting only; `interrex kill` ends the job.
 Exit codes: 0 finished, 10 failed, 11 killed; at the timeout 12 if it has no place yet, else 6.";

@@ -32,7 +32,8 @@ const EXAMPLES: &str = "\
 Examples:
   interrex master --id m1 --data-dir /var/lib/interrex/m1
   interrex master --id m1 --data-dir D --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079
-  interrex master --id m1 --data-dir D --peers m1=a:7077,m2=b:7077,m3=c:7077 --bind 0.0.0.0:7077 --insecure
+  interrex master --id m1 --data-dir D --peers m1=a:7077,m2=b:7077,m3=c:7077 \\
+      --bind 0.0.0.0:7077 --insecure
 
 The same --peers on every master. SIGTERM hands leadership over and stops; a second signal stops at once.";
 
@@ -187,16 +188,27 @@ async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenErro
             })
             .await
         }
-        EngineKind::Raft => {
-            let mut peers = config.peers.clone();
-            peers
-                .entry(config.id.clone())
-                .or_insert_with(|| me.rpc.clone());
-            let mut options = RaftOptions::new(me, peers, &config.data_dir);
-            options.timing = config.raft.timing();
-            raft::open(options).await
-        }
+        EngineKind::Raft => raft::open(raft_options(config, me)).await,
     }
+}
+
+fn raft_options(config: &MasterConfig, me: MasterInfo) -> RaftOptions {
+    let mut peers = config.peers.clone();
+    peers
+        .entry(config.id.clone())
+        .or_insert_with(|| me.rpc.clone());
+    let mut options = RaftOptions::new(me, peers, &config.data_dir);
+    options.timing = config.raft.timing();
+    options
+}
+
+/// Finds what is wrong with the options of the engine before a port is opened. Without `--peers` there is nothing
+/// to compare, and the port may not be known yet.
+fn check_engine(config: &MasterConfig) -> Result<(), OpenError> {
+    if config.engine != EngineKind::Raft || config.peers.is_empty() {
+        return Ok(());
+    }
+    raft_options(config, config.server.advertised(&config.id)).validate()
 }
 
 fn refused(error: &OpenError) -> Failure {
@@ -213,6 +225,7 @@ fn refused(error: &OpenError) -> Failure {
 /// Runs `interrex master` until it is asked to stop.
 pub(crate) async fn run(args: MasterArgs) -> Done {
     let config = args.config()?;
+    check_engine(&config).map_err(|e| refused(&e))?;
     let mut shutdown = Shutdown::listen()?;
     let prometheus = metrics::install()?;
     // The sockets first: a busy port must not cost a look at the data, and port 0 is known by its number.
