@@ -116,7 +116,10 @@ fn parse(command: &Command, section: &str, file: Option<&File>) -> Result<ArgMat
         let place = file.map_or_else(String::new, |f| {
             format!("config file {}: ", f.path.display())
         });
-        Failure::usage(format!("{place}{}", e.to_string().trim().trim_start_matches("error: ")))
+        Failure::usage(format!(
+            "{place}{}",
+            e.to_string().trim().trim_start_matches("error: ")
+        ))
     })?;
     let inner = matches.subcommand().map(|(_, m)| m.clone());
     inner.ok_or_else(|| Failure::failed(format!("no command `{section}`")))
