@@ -96,33 +96,6 @@ impl Liveness {
         self.arm(Peer::App(app.clone()), now.plus(self.app_timeout), 0);
     }
 
-    /// A worker is dead or forgotten.
-    pub fn forget_worker(&mut self, worker: &WorkerId) {
-        self.disarm(&Peer::Worker(worker.clone()));
-    }
-
-    /// An application is over.
-    pub fn forget_app(&mut self, app: &AppId) {
-        self.disarm(&Peer::App(app.clone()));
-    }
-
-    /// Whether a worker's time is up. To be asked again just before [`Command::ExpireWorker`] is applied, because a
-    /// heartbeat may have come since.
-    #[must_use]
-    pub fn is_worker_silent(&self, worker: &WorkerId, now: Timestamp) -> bool {
-        self.deadlines
-            .get(&Peer::Worker(worker.clone()))
-            .is_none_or(|deadline| deadline.said > 0 || deadline.at <= now)
-    }
-
-    /// Whether an application's time is up; see [`Self::is_worker_silent`]. An attached application's is not.
-    #[must_use]
-    pub fn is_app_silent(&self, app: &AppId, now: Timestamp) -> bool {
-        self.deadlines
-            .get(&Peer::App(app.clone()))
-            .is_some_and(|deadline| deadline.said > 0 || deadline.at <= now)
-    }
-
     /// Expiries to apply. To be called about every 100 ms; costs what is due. Each is said at most
     /// [`EXPIRY_REPEATS_MAX`] times, then the peer is forgotten here.
     #[must_use]
@@ -225,9 +198,10 @@ mod tests {
         table.touch_worker(&w2, Timestamp(15_000));
         let expire = Command::ExpireWorker { worker: w1.clone() };
         assert_eq!(run(&mut table, 15_100, 20_000), [(20_000, expire)]);
-        assert!(table.is_worker_silent(&w1, Timestamp(20_000)));
+        // Heard of again, it is not given up a second time before it has been silent as long again.
         table.touch_worker(&w1, Timestamp(20_050));
-        assert!(!table.is_worker_silent(&w1, Timestamp(20_050)));
+        table.touch_worker(&w2, Timestamp(20_050));
+        assert_eq!(run(&mut table, 20_100, 40_000), []);
     }
 
     #[test]
