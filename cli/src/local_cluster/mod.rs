@@ -194,15 +194,7 @@ impl LocalCluster {
             for id in &ids {
                 self.signal(id, Signal::SIGTERM);
             }
-            let deadline = tokio::time::Instant::now() + STOP_DEADLINE;
-            while ids.iter().any(|id| self.children.contains_key(id)) {
-                if tokio::time::timeout_at(deadline, self.next_exit())
-                    .await
-                    .is_err()
-                {
-                    break;
-                }
-            }
+            self.wait_for_ends(&ids).await;
         }
         self.kill_all().await;
     }
@@ -213,6 +205,11 @@ impl LocalCluster {
         for id in &ids {
             self.signal(id, Signal::SIGKILL);
         }
+        self.wait_for_ends(&ids).await;
+    }
+
+    /// Returns when all of these have ended, or after [`STOP_DEADLINE`].
+    async fn wait_for_ends(&mut self, ids: &[String]) {
         let deadline = tokio::time::Instant::now() + STOP_DEADLINE;
         while ids.iter().any(|id| self.children.contains_key(id)) {
             if tokio::time::timeout_at(deadline, self.next_exit())

@@ -58,7 +58,7 @@ pub(super) fn full_report(
 pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
     let sequence = ReportSequence(message.sequence);
     let nothing = || FieldError::new("report", "names neither a driver nor an executor");
-    match message.body.ok_or_else(nothing)? {
+    let (subject, change, at_ms) = match message.body.ok_or_else(nothing)? {
         Body::Driver(changed) => {
             validate::id("report.driver_id", &changed.driver_id)?;
             let subject = Subject::Driver {
@@ -66,12 +66,7 @@ pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
                 attempt: Attempt(changed.attempt),
             };
             let change = change(changed.state, changed.exit, changed.message)?;
-            Ok(Report {
-                sequence,
-                at: Timestamp(changed.at_ms),
-                subject,
-                change,
-            })
+            (subject, change, changed.at_ms)
         }
         Body::Executor(changed) => {
             validate::id("report.app_id", &changed.app_id)?;
@@ -80,14 +75,15 @@ pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
                 executor: ExecutorId(changed.executor_id),
             };
             let change = change(changed.state, changed.exit, changed.message)?;
-            Ok(Report {
-                sequence,
-                at: Timestamp(changed.at_ms),
-                subject,
-                change,
-            })
+            (subject, change, changed.at_ms)
         }
-    }
+    };
+    Ok(Report {
+        sequence,
+        at: Timestamp(at_ms),
+        subject,
+        change,
+    })
 }
 
 fn change(
