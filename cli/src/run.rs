@@ -221,6 +221,8 @@ fn spec(args: &RunArgs) -> Result<ApplicationSpec, Failure> {
         .ok_or_else(|| Failure::usage("name a program behind `--`"))?;
     let cores_max = args.executors.checked_mul(args.cores_per_executor);
     Ok(ApplicationSpec {
+        min_executors: 0,
+        priority: 0,
         name: args.name.clone().unwrap_or_else(|| base_name(program)),
         user: user(),
         command: Some(CommandLine {

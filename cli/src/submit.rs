@@ -110,6 +110,9 @@ fn spec(args: &SubmitArgs) -> Result<DriverSpec, Failure> {
         .ok_or_else(|| Failure::usage("name a program behind `--`"))?;
     let name = args.name.clone().unwrap_or_else(|| base_name(program));
     Ok(DriverSpec {
+        at_most_once: false,
+        needs_executors: false,
+        priority: 0,
         name,
         user: user(),
         command: Some(CommandLine {

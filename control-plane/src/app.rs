@@ -174,6 +174,7 @@ impl Master {
             peers: Arc::clone(&peers),
             tasks: tasks.clone(),
             heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
+            at_most_once_lease: options.cluster.at_most_once_lease(),
         };
         let peer_routes = backend.peer_routes.clone().unwrap_or_default();
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;

@@ -7,7 +7,10 @@
 use interrex_core::{
     ids::WorkerId,
     resources::{Addresses, Amounts, Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec},
+    spec::{
+        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkSubmission,
+        WorkerSpec,
+    },
     state::driver::Exit,
 };
 use interrex_persistence::election::MasterInfo;
@@ -28,6 +31,9 @@ pub fn driver_spec(message: v1::DriverSpec) -> DriverSpec {
         memory: MemoryMib(message.memory_mib),
         resources: amounts(message.resources),
         supervise: message.supervise,
+        priority: message.priority,
+        needs_executors: message.needs_executors,
+        at_most_once: message.at_most_once,
     }
 }
 
@@ -45,6 +51,8 @@ pub fn application_spec(message: v1::ApplicationSpec) -> ApplicationSpec {
         executor_limit: message.executor_limit,
         completes: message.completes,
         ui_url: message.ui_url,
+        priority: message.priority,
+        min_executors: message.min_executors,
     }
 }
 
@@ -93,6 +101,16 @@ pub fn amounts(message: Vec<v1::ResourceAmount>) -> Amounts {
     message.into_iter().map(|r| (r.name, r.amount)).collect()
 }
 
+/// What one executor of a profile needs.
+#[must_use]
+pub fn resource_profile(message: v1::ResourceProfile) -> ResourceProfile {
+    ResourceProfile {
+        cores: message.cores.map(Cores),
+        memory: message.memory_mib.map(MemoryMib),
+        resources: amounts(message.resources),
+    }
+}
+
 /// How a process ended.
 #[must_use]
 pub fn exit(message: v1::Exit) -> Exit {
@@ -129,6 +147,9 @@ pub fn driver_spec_message(spec: &DriverSpec) -> v1::DriverSpec {
         memory_mib: spec.memory.0,
         resources: amounts_message(&spec.resources),
         supervise: spec.supervise,
+        priority: spec.priority,
+        needs_executors: spec.needs_executors,
+        at_most_once: spec.at_most_once,
     }
 }
 
@@ -146,6 +167,8 @@ pub fn application_spec_message(spec: &ApplicationSpec) -> v1::ApplicationSpec {
         executor_limit: spec.executor_limit,
         completes: spec.completes,
         ui_url: spec.ui_url.clone(),
+        priority: spec.priority,
+        min_executors: spec.min_executors,
     }
 }
 
@@ -193,6 +216,16 @@ pub fn amounts_message(amounts: &Amounts) -> Vec<v1::ResourceAmount> {
         amount: *amount,
     };
     amounts.iter().map(one).collect()
+}
+
+/// What one executor of a profile needs.
+#[must_use]
+pub fn resource_profile_message(profile: &ResourceProfile) -> v1::ResourceProfile {
+    v1::ResourceProfile {
+        cores: profile.cores.map(|cores| cores.0),
+        memory_mib: profile.memory.map(|memory| memory.0),
+        resources: amounts_message(&profile.resources),
+    }
 }
 
 /// How a process ended.

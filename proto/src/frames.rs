@@ -21,6 +21,7 @@ impl Body {
             Self::WorkerRemoved(_) => "worker_removed",
             Self::ApplicationRemoved(_) => "application_removed",
             Self::Reregister(_) => "reregister",
+            Self::HeartbeatAck(_) => "heartbeat_ack",
         }
     }
 }

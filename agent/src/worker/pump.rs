@@ -258,7 +258,8 @@ impl Pump {
                 }
             }
             Action::Heartbeat => {
-                self.send(peer_frame::Body::Heartbeat(Heartbeat {})).await;
+                self.send(peer_frame::Body::Heartbeat(Heartbeat::default()))
+                    .await;
             }
             Action::Report(report) => return self.send_report(report).await,
             Action::Stale(stale) => {

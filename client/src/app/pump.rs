@@ -278,6 +278,7 @@ impl AppPump {
             | Body::LaunchExecutor(_)
             | Body::KillExecutor(_)
             | Body::ReportAck(_)
+            | Body::HeartbeatAck(_)
             | Body::Reregister(_) => None,
         }
     }
@@ -355,6 +356,7 @@ impl AppPump {
         } else {
             if let Some(total) = self.wanted {
                 let request = v1::RequestExecutors {
+                    targets: Vec::new(),
                     app_id: app_id.clone(),
                     total,
                 };

@@ -713,7 +713,7 @@ impl Harness {
             }
             Happening::Ready { .. } => {}
             Happening::Send => {
-                let heartbeat = peer_frame::Body::Heartbeat(v1::Heartbeat {});
+                let heartbeat = peer_frame::Body::Heartbeat(v1::Heartbeat::default());
                 let attached = self.machine.attachment();
                 let outputs = self.step(Input::Send { body: heartbeat });
                 assert_eq!(outputs.contains(&Output::NotAttached), attached.is_none());

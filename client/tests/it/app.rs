@@ -181,6 +181,7 @@ async fn lost_answers_never_make_a_second_application() {
 async fn what_the_application_wants_is_told_to_the_next_leader() {
     let (_m1, mut p1, _m2, mut p2, app, mut events, _) = attached().await;
     let total = peer_frame::Body::RequestExecutors(v1::RequestExecutors {
+        targets: Vec::new(),
         app_id: "app-1".into(),
         total: 7,
     });

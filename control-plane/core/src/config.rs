@@ -33,6 +33,14 @@ pub struct ClusterConfig {
     pub default_cores: Option<Cores>,
     /// Drivers placed at the same time; `None`: no limit. Default `None` (Spark: `spark.deploy.maxDrivers`).
     pub max_drivers: Option<u32>,
+    /// Share, in percent, of the cores of all alive workers that drivers with `needs_executors` may hold together, so that
+    /// drivers cannot starve their own applications (SPARK-27750); `None`: no limit. At least one such driver may
+    /// always run. Default 50.
+    pub driver_share_max: Option<u32>,
+    /// Cores that one application may hold, whatever it asks for; `None`: no limit. Default `None`.
+    pub app_cores_max: Option<Cores>,
+    /// Cores that the applications and drivers of one user may hold together; `None`: no limit. Default `None`.
+    pub user_cores_max: Option<Cores>,
     /// Spread drivers over workers, round robin by worker id; otherwise the first that fits by id. Default true.
     /// Spark shuffles the workers at each pass instead; a fixed order gives the same spread and can be replayed.
     pub spread_out_drivers: bool,
@@ -59,6 +67,10 @@ pub struct ClusterConfig {
     pub launch_resend_after: Duration,
     /// A worker that is silent for this long is dead. Default 20 s.
     pub worker_timeout: Duration,
+    /// An agent ends its at-most-once attempts when no leader has acknowledged a heartbeat for this long; at most three
+    /// quarters of `worker_timeout`, because ending them takes up to a quarter of the lease. `None`: half of
+    /// `worker_timeout`. Default `None`.
+    pub at_most_once_lease: Option<Duration>,
     /// An application whose session is away for this long is over. Default 10 s.
     pub app_timeout: Duration,
     /// After an election, what is known from the store gets this long to answer. Default 20 s.
@@ -75,6 +87,8 @@ pub struct ClusterConfig {
     pub request_retention: Duration,
     /// A dead worker is shown for this long. Default 15 min.
     pub dead_worker_retention: Duration,
+    /// Events kept. Default 10,000.
+    pub retained_events: u32,
 }
 
 // === impl ClusterConfig ===
@@ -84,6 +98,9 @@ impl Default for ClusterConfig {
         Self {
             default_cores: None,
             max_drivers: None,
+            driver_share_max: Some(50),
+            app_cores_max: None,
+            user_cores_max: None,
             spread_out_drivers: true,
             spread_out_apps: true,
             worker_selection: WorkerSelection::CoresFreeDesc,
@@ -95,6 +112,7 @@ impl Default for ClusterConfig {
             executor_backoff_max: Duration::from_secs(30),
             launch_resend_after: Duration::from_secs(1),
             worker_timeout: Duration::from_secs(20),
+            at_most_once_lease: None,
             app_timeout: Duration::from_secs(10),
             recovery_timeout: Duration::from_secs(20),
             retained_drivers: 1_000,
@@ -103,11 +121,18 @@ impl Default for ClusterConfig {
             retained_for: Duration::from_secs(7 * 24 * 3_600),
             request_retention: Duration::from_secs(3_600),
             dead_worker_retention: Duration::from_secs(900),
+            retained_events: 10_000,
         }
     }
 }
 
 impl ClusterConfig {
+    /// The lease of at-most-once attempts.
+    #[must_use]
+    pub fn at_most_once_lease(&self) -> Duration {
+        self.at_most_once_lease.unwrap_or(self.worker_timeout / 2)
+    }
+
     /// Checks every value.
     ///
     /// # Errors
@@ -120,6 +145,31 @@ impl ClusterConfig {
         }
         if self.max_drivers == Some(0) {
             faults.push("max_drivers: 0; give at least 1, or leave it out for no limit".to_owned());
+        }
+        if let Some(percent) = self
+            .driver_share_max
+            .filter(|percent| !(1..=100).contains(percent))
+        {
+            faults.push(format!(
+                "driver_share_max: {percent} percent; give 1 to 100"
+            ));
+        }
+        for (field, value) in [
+            ("app_cores_max", self.app_cores_max),
+            ("user_cores_max", self.user_cores_max),
+        ] {
+            if value == Some(Cores(0)) {
+                faults.push(format!(
+                    "{field}: 0; give at least 1, or leave it out for no limit"
+                ));
+            }
+        }
+        let longest = self.worker_timeout.mul_f64(0.75);
+        if self.at_most_once_lease() > longest {
+            faults.push(format!(
+                "at_most_once_lease: {:?}; give at most {longest:?}, three quarters of worker_timeout, or leave it out",
+                self.at_most_once_lease()
+            ));
         }
         if self.executor_failures_max == Some(0) {
             faults.push(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::{
-    ids::{AppId, Attempt, DriverId, ExecutorId, ReportSequence, WorkerId},
+    ids::{AppId, Attempt, DriverId, ExecutorId, ProfileId, ReportSequence, WorkerId},
     resources::{Addresses, Cores, MemoryMib},
     spec::{CommandLine, DriverSpec},
     state::executor::Executor,
@@ -59,6 +59,8 @@ pub enum WorkerOrder {
         executor: ExecutorId,
         /// The application's name.
         app_name: String,
+        /// The resource profile that it was made for.
+        profile: ProfileId,
         /// What to run.
         command: CommandLine,
         /// Cores that it holds.

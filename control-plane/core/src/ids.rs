@@ -85,6 +85,17 @@ impl fmt::Display for ExecutorId {
     }
 }
 
+/// Number of a resource profile within its application; 0 is the application's own description
+/// (Spark: `ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProfileId(pub u32);
+
+impl fmt::Display for ProfileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Which placement of a driver. Rises with each; 0 is "not placed yet".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u32);

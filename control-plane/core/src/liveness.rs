@@ -242,6 +242,7 @@ mod tests {
         const HOUR: u64 = 3_600_000;
         let config = ClusterConfig::default();
         let worker = Worker {
+            drain: None,
             id: WorkerId::from("w1"),
             spec: Default::default(),
             state: WorkerState::Alive,

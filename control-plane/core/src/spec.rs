@@ -62,6 +62,14 @@ pub struct DriverSpec {
     pub resources: Amounts,
     /// Run again when it fails.
     pub supervise: bool,
+    /// Larger ones are placed first; equal ones in the order in which they came. Default 0.
+    pub priority: i32,
+    /// It will register an application and ask for executors (every Spark submission does), so it counts towards the
+    /// share of cores that such drivers may hold.
+    pub needs_executors: bool,
+    /// At most one attempt runs at any time, whatever fails: its agent ends it when it has had no leader for a lease,
+    /// and masters start it elsewhere only after the longer worker timeout.
+    pub at_most_once: bool,
 }
 
 // === impl DriverSpec ===
@@ -106,6 +114,22 @@ pub struct ApplicationSpec {
     pub completes: bool,
     /// The application's own pages, for links.
     pub ui_url: String,
+    /// Larger ones are served first; equal ones in the order in which they came. Default 0.
+    pub priority: i32,
+    /// No executor is started before so many of them fit at once. Default 0.
+    pub min_executors: u32,
+}
+
+/// What one executor of a profile needs (Spark: `ResourceProfile`, stage-level scheduling). Custom resources are the
+/// profile's own and never inherited.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResourceProfile {
+    /// Cores of one executor; `None`: the application's.
+    pub cores: Option<Cores>,
+    /// Memory of one executor; `None`: the application's.
+    pub memory: Option<MemoryMib>,
+    /// Custom resources of one executor.
+    pub resources: Amounts,
 }
 
 /// What a worker offers.

@@ -132,6 +132,7 @@ pub fn application_status(
 pub fn executor_info(view: &ClusterView, executor: &Executor) -> v1::ExecutorInfo {
     let worker = view.worker(&executor.worker);
     v1::ExecutorInfo {
+        resource_profile: executor.profile.0,
         executor_id: executor.id.0,
         worker_id: executor.worker.to_string(),
         worker_host: worker.map(|w| w.spec.host.clone()).unwrap_or_default(),
@@ -280,6 +281,7 @@ mod tests {
 
     fn worker(cores: u32, memory: u64, capabilities: &[&str]) -> Worker {
         Worker {
+            drain: None,
             id: "w1".into(),
             spec: Arc::new(WorkerSpec {
                 cores: Cores(cores),

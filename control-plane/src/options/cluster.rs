@@ -21,6 +21,15 @@ pub struct ClusterOptions {
     /// Drivers placed at the same time. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_drivers: Option<u32>,
+    /// Percent of all alive workers' cores that drivers which ask for executors may hold together; 0: no limit.
+    /// Default 50.
+    pub driver_share_max: u32,
+    /// Cores that one application may hold. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_cores_max: Option<u32>,
+    /// Cores that one user's applications and drivers may hold together. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_cores_max: Option<u32>,
     /// Spread drivers over workers. Default true.
     pub spread_out_drivers: bool,
     /// Spread an application over workers. Default true.
@@ -35,6 +44,10 @@ pub struct ClusterOptions {
     /// A worker that is silent for this long is dead. Default 20 s.
     #[serde(with = "humantime_serde")]
     pub worker_timeout: Duration,
+    /// An agent ends its at-most-once attempts when no leader has answered it for this long. Default: half of
+    /// `worker_timeout`.
+    #[serde(with = "humantime_serde", skip_serializing_if = "Option::is_none")]
+    pub at_most_once_lease: Option<Duration>,
     /// An application whose session is away for this long is over. Default 10 s.
     #[serde(with = "humantime_serde")]
     pub app_timeout: Duration,
@@ -51,6 +64,8 @@ pub struct ClusterOptions {
     /// A request id is remembered at least this long. Default 1 h.
     #[serde(with = "humantime_serde")]
     pub request_retention: Duration,
+    /// Events kept. Default 10,000.
+    pub retained_events: u32,
     /// A dead worker is shown for this long. Default 15 min.
     #[serde(with = "humantime_serde")]
     pub dead_worker_retention: Duration,
@@ -81,18 +96,23 @@ impl Default for ClusterOptions {
         Self {
             default_cores: core.default_cores.map(|cores| cores.0),
             max_drivers: core.max_drivers,
+            driver_share_max: core.driver_share_max.unwrap_or(0),
+            app_cores_max: core.app_cores_max.map(|cores| cores.0),
+            user_cores_max: core.user_cores_max.map(|cores| cores.0),
             spread_out_drivers: core.spread_out_drivers,
             spread_out_apps: core.spread_out_apps,
             worker_selection: Selection::default(),
             executor_failures_max: core.executor_failures_max.map_or(-1, i64::from),
             executor_stable_after: core.executor_stable_after,
             worker_timeout: core.worker_timeout,
+            at_most_once_lease: core.at_most_once_lease,
             app_timeout: core.app_timeout,
             recovery_timeout: core.recovery_timeout,
             retained_drivers: core.retained_drivers,
             retained_apps: core.retained_apps,
             retained_for: core.retained_for,
             request_retention: core.request_retention,
+            retained_events: core.retained_events,
             dead_worker_retention: core.dead_worker_retention,
         }
     }
@@ -105,6 +125,9 @@ impl ClusterOptions {
         ClusterConfig {
             default_cores: self.default_cores.map(Cores),
             max_drivers: self.max_drivers,
+            driver_share_max: Some(self.driver_share_max).filter(|percent| *percent > 0),
+            app_cores_max: self.app_cores_max.map(Cores),
+            user_cores_max: self.user_cores_max.map(Cores),
             spread_out_drivers: self.spread_out_drivers,
             spread_out_apps: self.spread_out_apps,
             worker_selection: self.worker_selection.into(),
@@ -114,12 +137,14 @@ impl ClusterOptions {
             },
             executor_stable_after: self.executor_stable_after,
             worker_timeout: self.worker_timeout,
+            at_most_once_lease: self.at_most_once_lease,
             app_timeout: self.app_timeout,
             recovery_timeout: self.recovery_timeout,
             retained_drivers: self.retained_drivers,
             retained_apps: self.retained_apps,
             retained_for: self.retained_for,
             request_retention: self.request_retention,
+            retained_events: self.retained_events,
             dead_worker_retention: self.dead_worker_retention,
             ..ClusterConfig::default()
         }

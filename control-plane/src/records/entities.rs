@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use interrex_core::{
-    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, QueuePosition, RequestId, WorkerId},
+    ids::{
+        AppId, Attempt, DriverId, ExecutorId, Fingerprint, ProfileId, QueuePosition, RequestId,
+        WorkerId,
+    },
     resources::{Cores, MemoryMib},
     state::{
-        app::Application,
+        app::{Application, Profile},
         driver::Driver,
         executor::Executor,
         meta::{Created, Meta, Request},
-        worker::Worker,
+        worker::{Drain, Worker},
     },
     time::Timestamp,
 };
@@ -19,7 +22,8 @@ use interrex_proto::v1;
 use crate::{
     messages::{
         addresses, addresses_message, application_spec, application_spec_message, driver_spec,
-        driver_spec_message, exit, exit_message, worker_spec, worker_spec_message,
+        driver_spec_message, exit, exit_message, resource_profile, resource_profile_message,
+        worker_spec, worker_spec_message,
     },
     records::{RecordError, states},
 };
@@ -55,6 +59,7 @@ pub(super) fn worker_message(worker: &Worker) -> v1::WorkerRecord {
         spec: Some(worker_spec_message(&worker.id, &worker.spec)),
         state: worker.state.name().to_owned(),
         registered_at_ms: worker.registered_at.0,
+        drain: worker.drain.as_ref().map(drain_message),
     }
 }
 
@@ -65,7 +70,24 @@ pub(super) fn worker(record: v1::WorkerRecord) -> Result<Worker, RecordError> {
         spec: Arc::new(spec),
         state: states::worker(&record.state)?,
         registered_at: Timestamp(record.registered_at_ms),
+        drain: record.drain.map(drain),
     })
+}
+
+fn drain_message(drain: &Drain) -> v1::DrainRecord {
+    v1::DrainRecord {
+        since_ms: drain.since.0,
+        deadline_ms: drain.deadline.map(|at| at.0),
+        reason: drain.reason.clone(),
+    }
+}
+
+fn drain(record: v1::DrainRecord) -> Drain {
+    Drain {
+        since: Timestamp(record.since_ms),
+        deadline: record.deadline_ms.map(Timestamp),
+        reason: record.reason,
+    }
 }
 
 pub(super) fn driver_message(driver: &Driver) -> v1::DriverRecord {
@@ -129,6 +151,7 @@ pub(super) fn app_message(app: &Application) -> v1::ApplicationRecord {
         state: app.state.name().to_owned(),
         queue_position: app.queue.0,
         executors_wanted: app.executors_wanted,
+        profiles: app.profiles.iter().map(profile_message).collect(),
         next_executor_id: app.next_executor.0,
         executors_completed: app.executors_completed,
         executor_failures: app.executor_failures,
@@ -149,6 +172,7 @@ pub(super) fn app(record: v1::ApplicationRecord) -> Result<Application, RecordEr
         state: states::app(&record.state)?,
         queue: QueuePosition(record.queue_position),
         executors_wanted: record.executors_wanted,
+        profiles: record.profiles.into_iter().map(profile).collect(),
         next_executor: ExecutorId(record.next_executor_id),
         executors_completed: record.executors_completed,
         executor_failures: record.executor_failures,
@@ -159,11 +183,28 @@ pub(super) fn app(record: v1::ApplicationRecord) -> Result<Application, RecordEr
     })
 }
 
+fn profile_message((id, profile): (&ProfileId, &Profile)) -> v1::ExecutorTarget {
+    v1::ExecutorTarget {
+        profile_id: id.0,
+        profile: Some(resource_profile_message(&profile.needs)),
+        total: profile.wanted,
+    }
+}
+
+fn profile(record: v1::ExecutorTarget) -> (ProfileId, Profile) {
+    let profile = Profile {
+        needs: Arc::new(resource_profile(record.profile.unwrap_or_default())),
+        wanted: record.total,
+    };
+    (ProfileId(record.profile_id), profile)
+}
+
 pub(super) fn executor_message(executor: &Executor) -> v1::ExecutorRecord {
     v1::ExecutorRecord {
         app_id: executor.app.to_string(),
         executor_id: executor.id.0,
         worker_id: executor.worker.to_string(),
+        resource_profile: executor.profile.0,
         cores: executor.cores.0,
         memory_mib: executor.memory.0,
         resources: addresses_message(&executor.resources),
@@ -181,6 +222,7 @@ pub(super) fn executor(record: v1::ExecutorRecord) -> Result<Executor, RecordErr
         app: AppId::from(record.app_id),
         id: ExecutorId(record.executor_id),
         worker: WorkerId::from(record.worker_id),
+        profile: ProfileId(record.resource_profile),
         cores: Cores(record.cores),
         memory: MemoryMib(record.memory_mib),
         resources: addresses(record.resources),

@@ -2,16 +2,22 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use interrex_core::{
-    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, QueuePosition, RequestId, WorkerId},
+    ids::{
+        AppId, Attempt, DriverId, ExecutorId, Fingerprint, ProfileId, QueuePosition, RequestId,
+        WorkerId,
+    },
     resources::{Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, SparkSubmission, WorkerSpec},
+    spec::{
+        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkSubmission,
+        WorkerSpec,
+    },
     state::{
-        app::{Application, ApplicationState},
+        app::{Application, ApplicationState, Profile},
         cluster::RecoveredEntities,
         driver::{Driver, DriverState, Exit},
         executor::{Executor, ExecutorState},
         meta::{Created, Meta, Request},
-        worker::{Worker, WorkerState},
+        worker::{Drain, Worker, WorkerState},
     },
     time::Timestamp,
     transition::Mutation,
@@ -97,17 +103,21 @@ fn driver_spec() -> impl Strategy<Value = DriverSpec> {
         any::<u32>(),
         any::<u64>(),
         amounts(),
-        any::<bool>(),
+        any::<[bool; 3]>(),
+        any::<i32>(),
     )
         .prop_map(
-            |(name, user, payload, cores, memory, resources, supervise)| DriverSpec {
+            |(name, user, payload, cores, memory, resources, flags, priority)| DriverSpec {
                 name,
                 user,
                 payload,
                 cores: Cores(cores),
                 memory: MemoryMib(memory),
                 resources,
-                supervise,
+                supervise: flags[0],
+                priority,
+                needs_executors: flags[1],
+                at_most_once: flags[2],
             },
         )
 }
@@ -181,8 +191,9 @@ fn app() -> impl Strategy<Value = Application> {
         option::of(any::<u32>()),
         any::<bool>(),
     );
-    let spec = (text(), text(), command(), wants, amounts(), text()).prop_map(
-        |(name, user, command, wants, resources_per_executor, ui_url)| {
+    let order = any::<(i32, u32)>();
+    let spec = (text(), text(), command(), wants, amounts(), text(), order).prop_map(
+        |(name, user, command, wants, resources_per_executor, ui_url, order)| {
             let (cores_max, cores_per_executor, memory, executor_limit, completes) = wants;
             ApplicationSpec {
                 name,
@@ -195,12 +206,14 @@ fn app() -> impl Strategy<Value = Application> {
                 executor_limit,
                 completes,
                 ui_url,
+                priority: order.0,
+                min_executors: order.1,
             }
         },
     );
     let counts = (any::<u64>(), option::of(any::<u32>()), any::<[u32; 3]>());
     let times = (at(), option::of(at()), option::of(at()));
-    (id(), id(), spec, states, counts, times, text()).prop_map(
+    (id(), id(), spec, states, counts, times, text(), profiles()).prop_map(
         |(
             id,
             request,
@@ -209,6 +222,7 @@ fn app() -> impl Strategy<Value = Application> {
             (queue, executors_wanted, [next, done, failures]),
             times,
             message,
+            profiles,
         )| {
             let (registered_at, finished_at, not_before) = times;
             Application {
@@ -218,6 +232,7 @@ fn app() -> impl Strategy<Value = Application> {
                 state,
                 queue: QueuePosition(queue),
                 executors_wanted,
+                profiles,
                 next_executor: ExecutorId(next),
                 executors_completed: done,
                 executor_failures: failures,
@@ -230,33 +245,54 @@ fn app() -> impl Strategy<Value = Application> {
     )
 }
 
+fn profiles() -> impl Strategy<Value = BTreeMap<ProfileId, Profile>> {
+    let needs = (
+        option::of(any::<u32>()),
+        option::of(any::<u64>()),
+        amounts(),
+    );
+    let profile = (needs, any::<u32>()).prop_map(|((cores, memory, resources), wanted)| Profile {
+        needs: Arc::new(ResourceProfile {
+            cores: cores.map(Cores),
+            memory: memory.map(MemoryMib),
+            resources,
+        }),
+        wanted,
+    });
+    collection::btree_map(any::<u32>().prop_map(ProfileId), profile, 0..3)
+}
+
 fn executor() -> impl Strategy<Value = Executor> {
     let states = select(vec![
         ExecutorState::Launching,
         ExecutorState::Running,
         ExecutorState::Killing,
+        ExecutorState::Decommissioned,
         ExecutorState::Killed,
         ExecutorState::Failed,
         ExecutorState::Lost,
         ExecutorState::Exited,
     ]);
-    let ids = (id(), any::<u32>(), id());
+    let ids = (id(), any::<u32>(), id(), any::<u32>());
     let held = (any::<u32>(), any::<u64>(), addresses());
     let times = (at(), option::of(at()), option::of(at()));
     (ids, held, states, option::of(exit()), text(), times).prop_map(
-        |((app, id, worker), (cores, memory, resources), state, exit, message, times)| Executor {
-            app: AppId::from(app),
-            id: ExecutorId(id),
-            worker: WorkerId::from(worker),
-            cores: Cores(cores),
-            memory: MemoryMib(memory),
-            resources,
-            state,
-            exit,
-            message,
-            launched_at: times.0,
-            started_at: times.1,
-            finished_at: times.2,
+        |((app, id, worker, profile), (cores, memory, resources), state, exit, message, times)| {
+            Executor {
+                app: AppId::from(app),
+                id: ExecutorId(id),
+                worker: WorkerId::from(worker),
+                profile: ProfileId(profile),
+                cores: Cores(cores),
+                memory: MemoryMib(memory),
+                resources,
+                state,
+                exit,
+                message,
+                launched_at: times.0,
+                started_at: times.1,
+                finished_at: times.2,
+            }
         },
     )
 }
@@ -276,25 +312,34 @@ fn worker() -> impl Strategy<Value = Worker> {
         collection::vec(id(), 0..3),
     );
     let marks = (text(), text());
-    (id(), spec, marks, states, at()).prop_map(|(id, spec, marks, state, registered_at)| {
-        let (incarnation, work_dir_id) = marks;
-        let (host, web, cores, memory, resources, capabilities) = spec;
-        Worker {
-            id: WorkerId::from(id),
-            spec: Arc::new(WorkerSpec {
-                host,
-                web,
-                cores: Cores(cores),
-                memory: MemoryMib(memory),
-                resources,
-                capabilities,
-                incarnation,
-                work_dir_id,
-            }),
-            state,
-            registered_at,
-        }
-    })
+    let drain = (at(), option::of(at()), text()).prop_map(|(since, deadline, reason)| Drain {
+        since,
+        deadline,
+        reason,
+    });
+    let drain = option::of(drain);
+    (id(), spec, marks, states, at(), drain).prop_map(
+        |(id, spec, marks, state, registered_at, drain)| {
+            let (incarnation, work_dir_id) = marks;
+            let (host, web, cores, memory, resources, capabilities) = spec;
+            Worker {
+                id: WorkerId::from(id),
+                spec: Arc::new(WorkerSpec {
+                    host,
+                    web,
+                    cores: Cores(cores),
+                    memory: MemoryMib(memory),
+                    resources,
+                    capabilities,
+                    incarnation,
+                    work_dir_id,
+                }),
+                state,
+                drain,
+                registered_at,
+            }
+        },
+    )
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -346,6 +391,9 @@ fn some_driver(id: &str) -> Driver {
         id: DriverId::new(id),
         submission: RequestId::new(format!("sub-{id}")),
         spec: Arc::new(DriverSpec {
+            at_most_once: false,
+            needs_executors: false,
+            priority: 0,
             name: "n".into(),
             user: "u".into(),
             payload: DriverPayload::Command(CommandLine::default()),

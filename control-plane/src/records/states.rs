@@ -24,10 +24,11 @@ const DRIVER: [DriverState; 8] = [
     DriverState::Failed,
     DriverState::Error,
 ];
-const EXECUTOR: [ExecutorState; 7] = [
+const EXECUTOR: [ExecutorState; 8] = [
     ExecutorState::Launching,
     ExecutorState::Running,
     ExecutorState::Killing,
+    ExecutorState::Decommissioned,
     ExecutorState::Killed,
     ExecutorState::Failed,
     ExecutorState::Lost,

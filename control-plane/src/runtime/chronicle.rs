@@ -110,6 +110,9 @@ fn tell_executor(epoch: u64, executor: &Executor) {
         ExecutorState::Killing => {
             info!(epoch, %app, executor = id, %worker, "an executor is to end");
         }
+        ExecutorState::Decommissioned => {
+            info!(epoch, %app, executor = id, %worker, "an executor's worker is being drained");
+        }
         ExecutorState::Killed
         | ExecutorState::Failed
         | ExecutorState::Lost

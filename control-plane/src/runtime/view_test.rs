@@ -7,6 +7,7 @@ use interrex_core::{
 
 fn worker(id: &str, state: WorkerState) -> Mutation {
     Mutation::PutWorker(Arc::new(Worker {
+        drain: None,
         id: WorkerId::new(id),
         spec: Arc::new(WorkerSpec {
             cores: Cores(4),
@@ -23,6 +24,9 @@ fn driver(id: &str, state: DriverState, on: Option<&str>) -> Mutation {
         id: DriverId::new(id),
         submission: RequestId::new(format!("sub-{id}")),
         spec: Arc::new(DriverSpec {
+            at_most_once: false,
+            needs_executors: false,
+            priority: 0,
             name: "n".into(),
             user: "u".into(),
             payload: DriverPayload::Command(CommandLine::default()),

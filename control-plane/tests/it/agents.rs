@@ -155,7 +155,7 @@ async fn a_session_that_has_not_registered_in_this_epoch_is_asked_to() {
         view.epoch() > epoch
     })
     .await;
-    agent.say(Body::Heartbeat(Heartbeat {})).await;
+    agent.say(Body::Heartbeat(Heartbeat::default())).await;
     let reason = agent.wait("reregister", |_, body| match body {
         master_frame::Body::Reregister(reregister) => Some(reregister.reason),
         _ => None,
@@ -195,7 +195,7 @@ async fn bad_frames_are_refused_in_words_and_disturb_nobody() {
     leads(&master).await;
     let (mut good, _) = Peer::agent(&master, "w1").await;
 
-    let mut hasty = Peer::attach(&master, Body::Heartbeat(Heartbeat {})).await;
+    let mut hasty = Peer::attach(&master, Body::Heartbeat(Heartbeat::default())).await;
     let refused = hasty.refused().await;
     assert!(refused.reason.contains("first frame"), "{}", refused.reason);
     assert!(hasty.next().await.is_none(), "and the session ends");

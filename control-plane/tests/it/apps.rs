@@ -60,6 +60,7 @@ async fn an_application_gets_executors_asks_for_more_and_leaves() {
 
     let app_id = registered.app_id.clone();
     app.say(Body::RequestExecutors(RequestExecutors {
+        targets: Vec::new(),
         app_id: app_id.clone(),
         total: 2,
     }))

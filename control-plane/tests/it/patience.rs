@@ -78,7 +78,7 @@ async fn a_silent_worker_is_dead_and_a_beating_one_is_not() {
         let mut turns = tokio::time::interval(Duration::from_millis(150));
         loop {
             turns.tick().await;
-            beating.say(Body::Heartbeat(Heartbeat {})).await;
+            beating.say(Body::Heartbeat(Heartbeat::default())).await;
         }
     };
     let dead = sees(&master.handle, "a dead worker", |view| {

@@ -140,6 +140,7 @@ impl WorkerMachine {
             | Body::MasterChanged(_)
             | Body::Refused(_)
             | Body::Reregister(_)
+            | Body::HeartbeatAck(_)
             | Body::ExecutorAdded(_)
             | Body::ExecutorUpdated(_)
             | Body::WorkerRemoved(_)

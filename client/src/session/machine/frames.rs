@@ -56,6 +56,7 @@ impl SessionMachine {
             | Body::LaunchExecutor(_)
             | Body::KillExecutor(_)
             | Body::ReportAck(_)
+            | Body::HeartbeatAck(_)
             | Body::ExecutorAdded(_)
             | Body::ExecutorUpdated(_)
             | Body::WorkerRemoved(_)

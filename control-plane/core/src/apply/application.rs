@@ -1,6 +1,6 @@
 //! Registration, wishes and the end of applications.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     apply::submit::{conflict, not_found},
@@ -94,6 +94,7 @@ impl ClusterState {
             id: AppId::new(id),
             request,
             executors_wanted: spec.executor_limit,
+            profiles: BTreeMap::new(),
             spec,
             state: ApplicationState::Waiting,
             queue,

@@ -143,6 +143,7 @@ impl ClusterState {
                 app: executor.app.clone(),
                 executor: executor.id,
                 app_name: app.spec.name.clone(),
+                profile: executor.profile,
                 command: app.spec.command.clone(),
                 cores: executor.cores,
                 memory: executor.memory,

@@ -118,7 +118,9 @@ impl ClusterState {
     fn reconcile_missing_executor(&mut self, executor: &Executor) {
         match executor.state {
             ExecutorState::Launching => self.order_launch_executor(executor),
-            ExecutorState::Running => self.lose_executor(executor, NOT_THERE),
+            ExecutorState::Running | ExecutorState::Decommissioned => {
+                self.lose_executor(executor, NOT_THERE);
+            }
             ExecutorState::Killing => {
                 let message = executor.message.clone();
                 let next = executor.ended(ExecutorState::Killed, None, self.now, message);

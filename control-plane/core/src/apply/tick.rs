@@ -131,6 +131,7 @@ impl ClusterState {
             }
             ExecutorState::Launching
             | ExecutorState::Killing
+            | ExecutorState::Decommissioned
             | ExecutorState::Killed
             | ExecutorState::Failed
             | ExecutorState::Lost

@@ -43,11 +43,13 @@ impl ClusterState {
             .get(&id)
             .filter(|worker| worker.state != WorkerState::Dead);
         let registered_at = known.map_or(self.now, |worker| worker.registered_at);
+        let drain = known.and_then(|worker| worker.drain.clone());
         self.put_worker(Worker {
             id: id.clone(),
             spec,
             state: WorkerState::Alive,
             registered_at,
+            drain,
         });
         self.reconcile(&id, &report);
         if !sequences.is_empty() {

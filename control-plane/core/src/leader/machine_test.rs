@@ -43,6 +43,9 @@ fn driver_with(id: &str, args: Vec<String>) -> Command {
         request: RequestId::new(id),
         fingerprint: Fingerprint([1; 32]),
         spec: Arc::new(DriverSpec {
+            at_most_once: false,
+            needs_executors: false,
+            priority: 0,
             name: id.into(),
             user: "u".into(),
             payload: DriverPayload::Command(CommandLine {

@@ -153,6 +153,9 @@ fn command(step: &Step, sequence: u64) -> Option<Command> {
             request: RequestId::new(format!("s{n}")),
             fingerprint: Fingerprint([n % 11; 32]),
             spec: Arc::new(DriverSpec {
+                at_most_once: false,
+                needs_executors: false,
+                priority: 0,
                 name: "n".into(),
                 user: "u".into(),
                 payload: DriverPayload::Command(CommandLine::default()),

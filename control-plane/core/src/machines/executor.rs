@@ -58,9 +58,10 @@ impl Executor {
     /// What becomes of it.
     pub(crate) fn after(&self, event: ExecutorEvent, at: Timestamp) -> ExecutorStep {
         match self.state {
-            ExecutorState::Launching | ExecutorState::Running | ExecutorState::Killing => {
-                self.after_active(event, at)
-            }
+            ExecutorState::Launching
+            | ExecutorState::Running
+            | ExecutorState::Killing
+            | ExecutorState::Decommissioned => self.after_active(event, at),
             ExecutorState::Killed
             | ExecutorState::Failed
             | ExecutorState::Lost
@@ -157,7 +158,8 @@ impl Executor {
             | ExecutorState::Lost
             | ExecutorState::Launching
             | ExecutorState::Running
-            | ExecutorState::Killing => Ending::Neutral,
+            | ExecutorState::Killing
+            | ExecutorState::Decommissioned => Ending::Neutral,
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::{
     config::WorkerSelection,
     effect::AppNotice,
-    ids::{AppId, ExecutorId, WorkerId},
+    ids::{AppId, ExecutorId, ProfileId, WorkerId},
     resources::{Amounts, Cores, Demand},
     scheduler::{
         Scope,
@@ -187,6 +187,7 @@ impl ClusterState {
                 app: app.id.clone(),
                 id: app.next_executor,
                 worker: worker.clone(),
+                profile: ProfileId::default(),
                 cores: Cores(u32::try_from(each).unwrap_or(u32::MAX)),
                 memory: app.spec.memory_per_executor,
                 resources: self.pick_addresses(worker, demand),

@@ -1,10 +1,10 @@
 //! An application and its states (Spark: `ApplicationInfo`, `ApplicationState`).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    ids::{AppId, ExecutorId, QueuePosition, RequestId},
-    spec::ApplicationSpec,
+    ids::{AppId, ExecutorId, ProfileId, QueuePosition, RequestId},
+    spec::{ApplicationSpec, ResourceProfile},
     time::Timestamp,
 };
 
@@ -39,6 +39,8 @@ pub struct Application {
     pub queue: QueuePosition,
     /// Executors wanted in total; `None`: no limit (Spark: `getTargetExecutorNumForRPId`).
     pub executors_wanted: Option<u32>,
+    /// Further resource profiles, as the application asked for them; never the default one, which is [`Self::spec`].
+    pub profiles: BTreeMap<ProfileId, Profile>,
     /// The next executor's number (survives failovers: numbers are never used twice).
     pub next_executor: ExecutorId,
     /// Executors that exited with 0 in an application that `completes`.
@@ -53,6 +55,15 @@ pub struct Application {
     pub message: String,
     /// No new executor before this time (crash-loop back-off).
     pub not_before: Option<Timestamp>,
+}
+
+/// A resource profile of an application and how many executors of it are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// What one executor needs.
+    pub needs: Arc<ResourceProfile>,
+    /// Executors wanted in all; the default profile's number is [`Application::executors_wanted`].
+    pub wanted: u32,
 }
 
 // === impl ApplicationState ===

@@ -1,7 +1,7 @@
 //! An executor and its states (Spark: `ExecutorDesc`, `ExecutorState`).
 
 use crate::{
-    ids::{AppId, ExecutorId, WorkerId},
+    ids::{AppId, ExecutorId, ProfileId, WorkerId},
     resources::{Addresses, Cores, MemoryMib},
     state::driver::Exit,
     time::Timestamp,
@@ -16,6 +16,8 @@ pub enum ExecutorState {
     Running,
     /// It is to end; its resources stay booked until the worker says that it is gone (Spark frees them at once).
     Killing,
+    /// Its worker is being drained: it runs on, and the application gets another one in its place (Spark's word).
+    Decommissioned,
     /// Ended by request.
     Killed,
     /// Could not be started.
@@ -35,6 +37,8 @@ pub struct Executor {
     pub id: ExecutorId,
     /// Where it is.
     pub worker: WorkerId,
+    /// The resource profile that it was made for.
+    pub profile: ProfileId,
     /// Cores that it holds.
     pub cores: Cores,
     /// Memory that it holds.
@@ -62,7 +66,7 @@ impl ExecutorState {
     #[must_use]
     pub fn is_final(self) -> bool {
         match self {
-            Self::Launching | Self::Running | Self::Killing => false,
+            Self::Launching | Self::Running | Self::Killing | Self::Decommissioned => false,
             Self::Killed | Self::Failed | Self::Lost | Self::Exited => true,
         }
     }
@@ -72,7 +76,12 @@ impl ExecutorState {
     pub fn is_wanted(self) -> bool {
         match self {
             Self::Launching | Self::Running => true,
-            Self::Killing | Self::Killed | Self::Failed | Self::Lost | Self::Exited => false,
+            Self::Killing
+            | Self::Decommissioned
+            | Self::Killed
+            | Self::Failed
+            | Self::Lost
+            | Self::Exited => false,
         }
     }
 
@@ -83,6 +92,7 @@ impl ExecutorState {
             Self::Launching => "LAUNCHING",
             Self::Running => "RUNNING",
             Self::Killing => "KILLING",
+            Self::Decommissioned => "DECOMMISSIONED",
             Self::Killed => "KILLED",
             Self::Failed => "FAILED",
             Self::Lost => "LOST",

@@ -26,6 +26,33 @@ pub struct Worker {
     pub state: WorkerState,
     /// When it registered first.
     pub registered_at: Timestamp,
+    /// Set while it is to be emptied; it gets no new work then.
+    pub drain: Option<Drain>,
+}
+
+/// A worker that is to be emptied (Spark: decommissioning). Kept with the worker, so that neither a failover nor a
+/// registration undoes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drain {
+    /// Since when.
+    pub since: Timestamp,
+    /// What still runs then is ended; `None`: it may end by itself.
+    pub deadline: Option<Timestamp>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+// === impl Worker ===
+
+impl Worker {
+    /// Spark's name of its state, in capitals: `DECOMMISSIONED` while it is alive and being drained.
+    #[must_use]
+    pub fn state_name(&self) -> &'static str {
+        match (self.state, &self.drain) {
+            (WorkerState::Alive, Some(_)) => "DECOMMISSIONED",
+            (WorkerState::Alive | WorkerState::Unknown | WorkerState::Dead, _) => self.state.name(),
+        }
+    }
 }
 
 // === impl WorkerState ===

@@ -32,6 +32,9 @@ pub(crate) fn gpu_worker(cores: u32, memory: u64, gpus: &[&str]) -> WorkerSpec {
 
 pub(crate) fn driver(cores: u32, memory: u64) -> DriverSpec {
     DriverSpec {
+        at_most_once: false,
+        needs_executors: false,
+        priority: 0,
         name: "d".to_owned(),
         user: "u".to_owned(),
         payload: DriverPayload::Command(CommandLine {

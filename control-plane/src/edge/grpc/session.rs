@@ -39,6 +39,8 @@ pub(crate) struct Sessions {
     pub(crate) tasks: Tasks,
     /// Told to peers; a fraction of the worker timeout.
     pub(crate) heartbeat_interval: Duration,
+    /// How long an at-most-once attempt may live without a leader.
+    pub(crate) at_most_once_lease: Duration,
 }
 
 // === impl Sessions ===
@@ -70,6 +72,7 @@ impl Session for Sessions {
             peers: Arc::clone(&self.peers),
             id,
             heartbeat_interval: self.heartbeat_interval,
+            at_most_once_lease: self.at_most_once_lease,
         };
         let work = read(inbound, request.into_inner(), closed.clone());
         self.tasks.spawn_detached("session", OnEnd::Expected, work);

@@ -39,6 +39,9 @@ pub(super) fn driver(
         validate::name("sparkProperties.spark.app.name", name)?;
     }
     Ok(v1::DriverSpec {
+        at_most_once: false,
+        needs_executors: false,
+        priority: 0,
         name: named.map_or_else(|| fitting(name), str::to_owned),
         user: user.to_owned(),
         cores: of("spark.driver.cores")

@@ -184,6 +184,7 @@ impl ClusterState {
             let unanswered = match executor.state {
                 ExecutorState::Launching | ExecutorState::Killing => true,
                 ExecutorState::Running
+                | ExecutorState::Decommissioned
                 | ExecutorState::Killed
                 | ExecutorState::Failed
                 | ExecutorState::Lost

@@ -39,6 +39,8 @@ pub(super) struct Inbound {
     pub(super) peers: Arc<Peers>,
     pub(super) id: SessionId,
     pub(super) heartbeat_interval: Duration,
+    /// Told to agents.
+    pub(super) at_most_once_lease: Duration,
 }
 
 // === impl Inbound ===
@@ -299,6 +301,7 @@ impl Inbound {
     fn registered(&self, epoch: Epoch, app_id: String, executors: Vec<v1::ExecutorInfo>) {
         let status = self.handle.status();
         let interval = self.heartbeat_interval.as_millis();
+        let lease = self.at_most_once_lease;
         let body = v1::Registered {
             cluster_id: self.handle.view().cluster_id().to_owned(),
             master_id: status.me.id,
@@ -306,6 +309,7 @@ impl Inbound {
             heartbeat_interval_ms: u64::try_from(interval).unwrap_or(u64::MAX),
             app_id,
             executors,
+            at_most_once_lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
         };
         self.send(epoch, master_frame::Body::Registered(body));
     }

@@ -71,6 +71,7 @@ mod tests {
     fn an_application_with_the_most_executors_fits_into_one_frame() {
         let name = "x".repeat(NAME_BYTES_MAX);
         let active = v1::ExecutorInfo {
+            resource_profile: u32::MAX,
             executor_id: u32::MAX,
             worker_id: name.clone(),
             worker_host: name.clone(),
