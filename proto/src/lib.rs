@@ -2,6 +2,7 @@
 //!
 //! * [`v1`]: the generated messages, clients and servers of `proto/interrex/v1`.
 //! * [`channel`]: the only place that dials gRPC, with deadlines and keep-alive on every connection.
+//! * [`digest`]: what an agent runs, in one number.
 //! * `frames`: names of frames, the same at both ends.
 //! * [`limits`]: the size and time bounds of every message, each named once.
 //! * [`leader_hint`]: who leads, carried in the metadata of a refused call.
@@ -9,6 +10,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod digest;
 mod frames;
 pub mod leader_hint;
 pub mod limits;
