@@ -5,7 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tonic::service::Routes;
 
-use crate::{election::LeaderElection, engine::PersistenceEngine, error::AdminError};
+use crate::{
+    election::LeaderElection, engine::PersistenceEngine, epoch::Epoch, error::AdminError,
+    record_store::RecordStore,
+};
+
+/// Largest floor that epochs can be raised above; far beyond what any cluster reaches.
+pub const EPOCH_FLOOR_MAX: Epoch = Epoch(1 << 62);
 
 /// An open backend.
 #[derive(Debug, Clone)]
@@ -44,6 +50,25 @@ pub struct Health {
     pub detail: String,
 }
 
+/// How current a snapshot has to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// It has everything that was acknowledged before it was asked for; refused where nobody can confirm that.
+    #[default]
+    Confirmed,
+    /// What this master has, however old: for a cluster that has lost its quorum.
+    AsKnown,
+}
+
+/// A consistent cut of a store: what every batch up to its sequence has made of it, and nothing of a later one.
+#[derive(Debug, Clone)]
+pub struct StoreSnapshot {
+    /// As [`BackendAdmin::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// The records, with the epoch that was open and the place of the newest batch.
+    pub store: RecordStore,
+}
+
 /// What an operator may ask of a backend.
 #[async_trait]
 pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
@@ -71,6 +96,39 @@ pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// See [`AdminError`].
     async fn remove_master(&self, id: String) -> Result<String, AdminError>;
+    /// A consistent cut of all records, from any master; writing goes on meanwhile. Bounded by the backend.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend cannot; `Timeout` when nobody confirmed in time that it is current.
+    async fn snapshot(&self, freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
+        Err(AdminError::Unsupported(format!(
+            "it takes no snapshots ({freshness:?})"
+        )))
+    }
+    /// From the next leadership on, every epoch is larger than `floor`: durable, on every master. A floor that is
+    /// reached already changes nothing. Asked of the leader, whose own epoch stays what it is.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend cannot; `Refused` above [`EPOCH_FLOOR_MAX`]; `NotLeader`; after a `Timeout`
+    /// the floor may be in force.
+    async fn raise_epoch(&self, floor: Epoch) -> Result<(), AdminError> {
+        Err(AdminError::Unsupported(format!(
+            "it cannot raise its epochs above {floor}"
+        )))
+    }
     /// Stops the backend: no more elections, files flushed and closed. Bounded by the backend.
     async fn shutdown(&self);
+}
+
+/// Whether epochs can be raised above `floor`.
+///
+/// # Errors
+/// `Refused` where they would run out.
+pub fn check_floor(floor: Epoch) -> Result<(), AdminError> {
+    if floor <= EPOCH_FLOOR_MAX {
+        return Ok(());
+    }
+    Err(AdminError::Refused(format!(
+        "epochs cannot be raised above {floor}: at most {EPOCH_FLOOR_MAX} is possible"
+    )))
 }

@@ -118,3 +118,15 @@ pub enum AdminError {
     #[error("not finished in time: {0}")]
     Timeout(String),
 }
+
+// === impl AdminError ===
+
+impl From<CommitError> for AdminError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Fenced { .. } => Self::NotLeader,
+            CommitError::Rejected(_) => Self::Refused(error.to_string()),
+            CommitError::Indeterminate(_) => Self::Timeout(error.to_string()),
+        }
+    }
+}

@@ -16,6 +16,7 @@ pub mod durability;
 pub mod election;
 pub mod fencing;
 pub mod indeterminate;
+pub mod moving;
 pub mod recovery;
 pub mod sigkill;
 pub mod snapshots;

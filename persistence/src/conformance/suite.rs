@@ -33,6 +33,10 @@ macro_rules! conformance_suite {
             indeterminate: a_batch_whose_request_was_lost_is_not_stored;
             indeterminate: a_dropped_commit_is_stored_whole_or_not_at_all;
             indeterminate: under_seeded_faults_every_outcome_is_honest;
+            moving: epochs_after_a_raised_floor_are_larger_for_ever;
+            moving: a_leader_that_raises_the_floor_can_still_write;
+            moving: a_floor_that_is_too_large_is_refused;
+            moving: a_cut_from_any_master_has_all_that_was_acknowledged;
             snapshots: many_overwrites_need_bounded_space_and_keep_the_last_values;
         }
     };

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use super::Member;
 use crate::{
-    backend::{BackendAdmin, Health, MemberStatus},
+    backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
+    epoch::Epoch,
     error::AdminError,
 };
 
@@ -64,6 +65,29 @@ impl BackendAdmin for Member {
         Err(AdminError::Unsupported(format!(
             "memory cannot remove {id}: it lives in one process"
         )))
+    }
+
+    async fn snapshot(&self, _freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
+        // One store, so every cut is current.
+        let state = self.shared.state();
+        if !state.alive(&self.me.id, self.life) {
+            return Err(AdminError::Refused("this master is closed".to_owned()));
+        }
+        Ok(StoreSnapshot {
+            cluster_id: None,
+            store: state.store.clone(),
+        })
+    }
+
+    async fn raise_epoch(&self, floor: Epoch) -> Result<(), AdminError> {
+        check_floor(floor)?;
+        self.shared.change(|state| {
+            if !state.leads(&self.me.id, self.life) {
+                return Err(AdminError::NotLeader);
+            }
+            state.raise_epoch(floor);
+            Ok(())
+        })
     }
 
     async fn shutdown(&self) {

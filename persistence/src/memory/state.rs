@@ -17,6 +17,8 @@ pub(super) struct State {
     pub(super) store: RecordStore,
     /// Largest epoch that was given to a leader or opened.
     newest: Epoch,
+    /// Every later leadership has a larger epoch than this.
+    floor: Epoch,
     /// Every leadership up to this epoch is known to be over.
     ended: Epoch,
     held: Option<Held>,
@@ -144,7 +146,7 @@ impl State {
             .position(|candidate| candidate.ticket == ticket)?;
         let id = self.queue.remove(at)?.id;
         self.heir = None;
-        self.newest = Epoch(self.newest.0 + 1);
+        self.newest = Epoch(self.newest.max(self.floor).0 + 1);
         let leadership = Leadership {
             epoch: self.newest,
             lost: CancellationToken::new(),
@@ -186,6 +188,10 @@ impl State {
 
     pub(super) fn note_opened(&mut self) {
         self.newest = self.newest.max(self.store.opened());
+    }
+
+    pub(super) fn raise_epoch(&mut self, floor: Epoch) {
+        self.floor = self.floor.max(floor);
     }
 
     pub(super) fn view(&self) -> LeaderView {

@@ -16,13 +16,15 @@ use openraft::{
 
 use super::{
     election::{answered_lately, hand_over, heir},
+    fresh,
     leadership::look,
     node::{Member, Node, members_of},
     options::MASTERS_MAX,
-    types::{LogId, NodeInfo, Types},
+    types::{LogEntry, LogId, NodeInfo, Types},
 };
 use crate::{
-    backend::{BackendAdmin, Health, MemberStatus},
+    backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
+    epoch::Epoch,
     error::AdminError,
 };
 
@@ -302,6 +304,18 @@ impl BackendAdmin for RaftAdmin {
         Ok(format!("{id} is no longer a master of this cluster"))
     }
 
+    async fn snapshot(&self, freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
+        fresh::snapshot(&self.node, freshness).await
+    }
+
+    async fn raise_epoch(&self, floor: Epoch) -> Result<(), AdminError> {
+        check_floor(floor)?;
+        self.leading()?;
+        // In whatever term it is stored: the leaders after that one have larger epochs.
+        let raise = self.node.raft().client_write(LogEntry::RaiseEpoch(floor));
+        change(raise).await.map(drop)
+    }
+
     async fn shutdown(&self) {
         self.node.close().await;
     }
@@ -313,7 +327,7 @@ fn matched(metrics: &openraft::RaftMetrics<Types>, node: u64) -> Option<LogId> {
     replication.and_then(|matched| matched.get(&node).copied().flatten())
 }
 
-/// Waits for a change of the membership, and says what its failure means; the entry that holds it.
+/// Waits for a change of the membership or of the epochs, and says what its failure means; the entry that holds it.
 async fn change(
     changing: impl Future<
         Output = Result<

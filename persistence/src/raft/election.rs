@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     election::{LeaderElection, LeaderView, Leadership, MasterInfo},
-    epoch::Epoch,
     error::ElectionError,
 };
 
@@ -68,7 +67,7 @@ impl RaftElection {
             let (responder, answer) = openraft::impls::ProgressResponder::complete_only();
             node.raft()
                 .write(LogEntry::Form { cluster_id })
-                .with_leader(leader_of(Epoch(term)))
+                .with_leader(leader_of(term))
                 .responder(responder)
                 .await
                 .map_err(|error| error.to_string())?;
@@ -99,17 +98,25 @@ impl LeaderElection for RaftElection {
             };
             match proved {
                 Ok(Ok(())) => {
-                    let leadership = self.node.guard.hold(term);
+                    // Proved, so whatever raised the epochs before this term is applied here.
+                    let epochs = self.node.applied().epochs();
+                    if epochs.raised_in(term) {
+                        // The promise is about the next leadership, and this would be one of the same epoch.
+                        renounce(&self.node, term).await;
+                        continue;
+                    }
+                    let leadership = self.node.guard.hold(term, epochs.of(term));
                     // It may have been lost between the proof and the handing out.
                     look(&self.node);
                     if !leadership.lost.is_cancelled() {
-                        tracing::info!(master = self.node.options.id, epoch = term, "leading");
+                        let epoch = leadership.epoch.0;
+                        tracing::info!(master = self.node.options.id, epoch, term, "leading");
                         return Ok(leadership);
                     }
                 }
-                Ok(Err(error)) => tracing::debug!(epoch = term, error, "leadership not proved"),
+                Ok(Err(error)) => tracing::debug!(term, error, "leadership not proved"),
                 Err(_) => {
-                    tracing::debug!(epoch = term, "leadership not proved within {deadline:?}")
+                    tracing::debug!(term, "leadership not proved within {deadline:?}")
                 }
             }
             tokio::time::sleep(RETRY).await;
@@ -124,7 +131,7 @@ impl LeaderElection for RaftElection {
         if let Some(heir) = heir(&self.node) {
             match hand_over(&self.node, term, &heir).await {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(epoch = term, error, "leadership not handed over"),
+                Err(error) => tracing::warn!(term, error, "leadership not handed over"),
             }
         }
         renounce(&self.node, term).await;
@@ -144,7 +151,7 @@ async fn renounce(node: &Node, term: u64) {
         return;
     }
     // As good as its own log, whatever is appended meanwhile.
-    let last = LogId::new(leader_of(Epoch(term)), u64::MAX);
+    let last = LogId::new(leader_of(term), u64::MAX);
     let mut request = VoteRequest::new(Vote::new(term + 1, 0), Some(last));
     request.leadership_transfer = true;
     let voters = members_of(&node.metrics())
@@ -168,8 +175,8 @@ async fn renounce(node: &Node, term: u64) {
     };
     match tokio::time::timeout(node.options.timing.transfer_deadline, alone).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(epoch = term, error, "raft has stopped"),
-        Err(_) => tracing::warn!(epoch = term, "the term goes on"),
+        Ok(Err(error)) => tracing::debug!(term, error, "raft has stopped"),
+        Err(_) => tracing::warn!(term, "the term goes on"),
     }
 }
 
@@ -224,7 +231,7 @@ pub(super) async fn hand_over(node: &Node, term: u64, heir: &Member) -> Result<(
     };
     match tokio::time::timeout(node.options.timing.transfer_deadline, taken).await {
         Ok(true) => {
-            tracing::info!(epoch = term, to = name, "leadership handed over");
+            tracing::info!(term, to = name, "leadership handed over");
             Ok(())
         }
         Ok(false) => Err(format!("another master than {name} leads now")),

@@ -52,7 +52,7 @@ impl RaftEngine {
             .node
             .raft()
             .write(entry)
-            .with_leader(leader_of(epoch))
+            .with_leader(leader_of(self.node.applied().epochs().term(epoch)))
             .responder(responder);
         let began = Instant::now();
         // A full queue means that openraft is busy; nothing has entered it when this gives up.
@@ -91,9 +91,9 @@ impl RaftEngine {
         }
     }
 
-    /// A term beyond `epoch` belongs to another leadership.
+    /// An epoch beyond `epoch` belongs to another leadership.
     fn check_term(&self, epoch: Epoch) -> Result<(), CommitError> {
-        let current = Epoch(self.node.term());
+        let current = self.node.epoch();
         if current > epoch {
             Err(CommitError::Fenced { current })
         } else {
@@ -109,7 +109,9 @@ impl RaftEngine {
             ApplyOutcome::NotOpened(open) => Err(rejected(format!(
                 "epoch {epoch} has not been opened (open is {open})"
             ))),
-            ApplyOutcome::Nothing => Err(unknown("the entry was applied as another one")),
+            ApplyOutcome::Nothing | ApplyOutcome::Raised => {
+                Err(unknown("the entry was applied as another one"))
+            }
         }
     }
 

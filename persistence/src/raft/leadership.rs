@@ -31,7 +31,8 @@ const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Guard {
     closing: CancellationToken,
-    held: Mutex<Option<Leadership>>,
+    /// With its term.
+    held: Mutex<Option<(u64, Leadership)>>,
 }
 
 /// What there is to know about leading, at one moment.
@@ -94,30 +95,30 @@ impl Guard {
         }
     }
 
-    /// Hands out the leadership of `term`, or the one that is still held.
-    pub(super) fn hold(&self, term: u64) -> Leadership {
+    /// Hands out the leadership of `term`, which acts in `epoch`, or the one that is still held.
+    pub(super) fn hold(&self, term: u64, epoch: Epoch) -> Leadership {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(leadership) = held.as_ref() {
-            if leadership.epoch == Epoch(term) && !leadership.lost.is_cancelled() {
+        if let Some((held_term, leadership)) = held.as_ref() {
+            if *held_term == term && !leadership.lost.is_cancelled() {
                 return leadership.clone();
             }
             leadership.lost.cancel();
         }
         let leadership = Leadership {
-            epoch: Epoch(term),
+            epoch,
             lost: self.closing.child_token(),
         };
-        *held = Some(leadership.clone());
+        *held = Some((term, leadership.clone()));
         leadership
     }
 
     /// Ends the leadership that is held, if it does not hold any more.
     pub(super) fn look(&self, sight: &Sight, lease: Duration) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(leadership) = held.as_ref() else {
+        let Some((term, leadership)) = held.as_ref() else {
             return;
         };
-        if let Err(reason) = sight.judge(leadership.epoch.0, lease) {
+        if let Err(reason) = sight.judge(*term, lease) {
             tracing::warn!(epoch = leadership.epoch.0, ?reason, "leadership lost");
             leadership.lost.cancel();
             *held = None;
@@ -131,7 +132,7 @@ impl Guard {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(leadership) = taken {
+        if let Some((_term, leadership)) = taken {
             leadership.lost.cancel();
         }
     }
@@ -207,7 +208,7 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
     let masters = node.masters();
     let leader = leader_of(node, metrics, sight).and_then(|id| masters.iter().find(|m| m.id == id));
     let epoch = if leader.is_some() {
-        Epoch(metrics.current_term)
+        node.applied().epochs().of(metrics.current_term)
     } else {
         Epoch::ZERO
     };
@@ -346,13 +347,13 @@ mod tests {
     #[test]
     fn a_lost_leadership_stays_lost_and_a_new_one_is_another() {
         let guard = Guard::new(CancellationToken::new());
-        let first = guard.hold(5);
-        assert!(!guard.hold(5).lost.is_cancelled());
+        let first = guard.hold(5, Epoch(5));
+        assert!(!guard.hold(5, Epoch(5)).lost.is_cancelled());
         guard.look(&sight(5, true, Some(5000)), LEASE);
         assert!(first.lost.is_cancelled());
-        let again = guard.hold(5);
+        let again = guard.hold(5, Epoch(5));
         assert!(!again.lost.is_cancelled() && first.lost.is_cancelled());
-        let next = guard.hold(6);
+        let next = guard.hold(6, Epoch(6));
         assert!(again.lost.is_cancelled() && !next.lost.is_cancelled());
         guard.end();
         assert!(next.lost.is_cancelled());
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn closing_ends_every_leadership() {
         let closing = CancellationToken::new();
-        let held = Guard::new(closing.clone()).hold(1);
+        let held = Guard::new(closing.clone()).hold(1, Epoch(1));
         closing.cancel();
         assert!(held.lost.is_cancelled());
     }

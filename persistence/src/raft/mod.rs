@@ -7,14 +7,16 @@
 //!  peers ────▶ peer_service ──┘                └─▶ network         one pipelined stream a peer
 //!              greeting + roster: who the masters are, forming the cluster, refusing what does not fit
 //! ```
-//! A term is an epoch: openraft lets at most one node lead in a term, and every replica ignores batches of an epoch
-//! that is not the opened one. Every name of openraft stays inside this directory.
+//! A term is an epoch (plus a number that a restored snapshot may have raised, see `epochs`): openraft lets at most one
+//! node lead in a term, and every replica ignores batches of an epoch that is not the opened one. Every name of openraft stays inside this directory.
 //!
 //! In the data directory: `LOCK`, `identity.json`, `log/`, `snapshots/`.
 
 mod admin;
 mod election;
 mod engine;
+mod epochs;
+mod fresh;
 mod greeting;
 mod identity;
 mod leadership;

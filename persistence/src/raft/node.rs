@@ -28,7 +28,10 @@ use super::{
     status::{Problem, Status},
     types::{NodeInfo, RaftHandle, Types},
 };
-use crate::election::{LeaderView, MasterInfo};
+use crate::{
+    election::{LeaderView, MasterInfo},
+    epoch::Epoch,
+};
 
 /// What one master is made of.
 #[derive(Debug)]
@@ -137,6 +140,11 @@ impl Node {
     /// The current term, whoever leads in it.
     pub(super) fn term(&self) -> u64 {
         self.raft.metrics().borrow_watched().current_term
+    }
+
+    /// The epoch of the current term, as far as it is known here.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.applied.epochs().of(self.term())
     }
 
     /// The term that this node leads in, as far as it knows without asking anybody.

@@ -13,7 +13,7 @@ use futures::{StreamExt, stream};
 use interrex_proto::{
     limits::RAFT_MESSAGE_BYTES_MAX,
     v1::{
-        HelloRequest, HelloResponse, RaftFrame,
+        HelloRequest, HelloResponse, RaftFrame, ReadIndexRequest, ReadIndexResponse,
         raft_peer_server::{RaftPeer, RaftPeerServer},
     },
 };
@@ -21,6 +21,7 @@ use openraft::{Snapshot, base::BoxStream, raft::AppendEntriesRequest};
 use tonic::{Request, Response, Status, Streaming, service::Routes};
 
 use super::{
+    fresh,
     node::Node,
     snapshot::{SnapshotFile, TempFile},
     state_machine::blocking,
@@ -210,6 +211,14 @@ impl RaftPeer for PeerService {
             .await
             .map_err(stopped)?;
         self.answer(first.from_node, &answer)
+    }
+
+    async fn read_index(
+        &self,
+        request: Request<ReadIndexRequest>,
+    ) -> Result<Response<ReadIndexResponse>, Status> {
+        let answer = fresh::answer(&self.node, request.get_ref()).await?;
+        Ok(Response::new(answer))
     }
 
     async fn transfer_leader(

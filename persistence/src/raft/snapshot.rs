@@ -1,7 +1,7 @@
 //! Snapshots as files beside the log: written whole or not at all, checked whenever they are read.
 //!
 //! ```text
-//! magic[8] len:u32 crc:u32 header[len]     header = what is covered: last entry, membership, cluster id (postcard)
+//! magic[7] version len:u32 crc:u32 header[len]   header (postcard) = last entry, membership, cluster id, epochs
 //! the records, as `RecordStore::write_to` writes them, with checksums of their own, to the end of the file
 //! ```
 //! Only the newest file is kept: the log behind it is gone, so an older one is of no use. A damaged newest one
@@ -16,14 +16,19 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::types::{LogId, SnapshotMeta, StoredMembership};
+use super::{
+    epochs::Epochs,
+    types::{LogId, SnapshotMeta, StoredMembership},
+};
 use crate::{
     data_dir::{create_dir, io_at, sync_dir},
     error::OpenError,
     record_store::RecordStore,
 };
 
-const MAGIC: [u8; 8] = *b"IXRAFTS1";
+const MAGIC: [u8; 7] = *b"IXRAFTS";
+/// The version that this build writes, a digit, and the newest that it reads. Version 1 had no epochs.
+const VERSION: u8 = b'2';
 const SUFFIX: &str = ".snapshot";
 /// Names of files that are being written or received.
 const UNFINISHED: &str = ".tmp";
@@ -40,6 +45,8 @@ pub(super) struct Image {
     pub(super) membership: StoredMembership,
     /// The cluster's name; empty until the first leader has given it one.
     pub(super) cluster_id: String,
+    /// Which epoch a term is.
+    pub(super) epochs: Epochs,
     /// The records and their fence.
     pub(super) store: RecordStore,
 }
@@ -72,6 +79,15 @@ struct Header {
     last: Option<LogId>,
     membership: StoredMembership,
     cluster_id: String,
+    epochs: Epochs,
+}
+
+/// As version 1 wrote it.
+#[derive(Debug, Deserialize)]
+struct HeaderV1 {
+    last: Option<LogId>,
+    membership: StoredMembership,
+    cluster_id: String,
 }
 
 // === impl Image ===
@@ -89,10 +105,12 @@ impl Image {
             last: self.last,
             membership: self.membership.clone(),
             cluster_id: self.cluster_id.clone(),
+            epochs: self.epochs,
         };
         let header = postcard::to_allocvec(&header).map_err(io::Error::other)?;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         out.write_all(&MAGIC)?;
+        out.write_all(&[VERSION])?;
         out.write_all(&(header.len() as u32).to_le_bytes())?;
         out.write_all(&crc32fast::hash(&header).to_le_bytes())?;
         out.write_all(&header)?;
@@ -106,6 +124,7 @@ impl Image {
         if exact(&mut from)? != MAGIC {
             return Err(damage("it does not begin like a snapshot"));
         }
+        let [version] = exact(&mut from)?;
         let len = u32::from_le_bytes(exact(&mut from)?);
         let crc = u32::from_le_bytes(exact(&mut from)?);
         if len > HEADER_BYTES_MAX {
@@ -116,19 +135,46 @@ impl Image {
         if crc32fast::hash(&header) != crc {
             return Err(damage("its header's checksum is wrong"));
         }
-        let header: Header = postcard::from_bytes(&header).map_err(damage)?;
+        let header = Header::decode(version, &header)?;
         let store = RecordStore::decode(from).map_err(damage)?;
         let Header {
             last,
             membership,
             cluster_id,
+            epochs,
         } = header;
         Ok(Self {
             last,
             membership,
             cluster_id,
+            epochs,
             store,
         })
+    }
+}
+
+// === impl Header ===
+
+impl Header {
+    fn decode(version: u8, bytes: &[u8]) -> io::Result<Self> {
+        match version {
+            VERSION => postcard::from_bytes(bytes).map_err(damage),
+            b'1' => {
+                let old: HeaderV1 = postcard::from_bytes(bytes).map_err(damage)?;
+                Ok(Self {
+                    last: old.last,
+                    membership: old.membership,
+                    cluster_id: old.cluster_id,
+                    epochs: Epochs::default(),
+                })
+            }
+            newer if newer.is_ascii_digit() && newer > VERSION => Err(damage(format!(
+                "it has format version {}, this program reads up to {}; use the newer program",
+                char::from(newer),
+                char::from(VERSION)
+            ))),
+            _ => Err(damage("it does not begin like a snapshot")),
+        }
     }
 }
 
@@ -338,7 +384,7 @@ mod tests {
                 mutations,
             })
             .unwrap();
-        let last = Some(LogId::new(leader_of(Epoch(3)), index));
+        let last = Some(LogId::new(leader_of(3), index));
         Image {
             last,
             cluster_id: "c".into(),
@@ -383,5 +429,45 @@ mod tests {
         }
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         Snapshots::open(temp.path()).unwrap_err();
+    }
+
+    #[test]
+    fn a_snapshot_keeps_which_epoch_a_term_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let (snapshots, _) = Snapshots::open(temp.path()).unwrap();
+        let mut raised = image(5);
+        raised.epochs.raise(Epoch(100), 3);
+        snapshots.save(&raised).unwrap();
+        let (_, read) = Snapshots::open(temp.path()).unwrap();
+        assert_eq!(read.unwrap().epochs.of(4), Epoch(104));
+    }
+
+    #[test]
+    fn the_first_version_is_read_and_a_newer_one_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let (snapshots, _) = Snapshots::open(temp.path()).unwrap();
+        let path = snapshots.save(&image(5)).unwrap().path;
+        let whole = fs::read(&path).unwrap();
+        // Version 1: the same without the three numbers at the header's end, which are one byte each.
+        let len = u32::from_le_bytes(whole[8..12].try_into().unwrap()) as usize;
+        let header = &whole[16..16 + len - 3];
+        let mut first = b"IXRAFTS1".to_vec();
+        first.extend((header.len() as u32).to_le_bytes());
+        first.extend(crc32fast::hash(header).to_le_bytes());
+        first.extend(header);
+        first.extend(&whole[16 + len..]);
+        fs::write(&path, first).unwrap();
+        let (_, read) = Snapshots::open(temp.path()).unwrap();
+        let read = read.unwrap();
+        assert_eq!(
+            (read.store, read.epochs),
+            (image(5).store, Epochs::default())
+        );
+
+        let mut newer = whole;
+        newer[7] = b'3';
+        fs::write(&path, newer).unwrap();
+        let error = Snapshots::open(temp.path()).unwrap_err().to_string();
+        assert!(error.contains("format version 3"), "{error}");
     }
 }

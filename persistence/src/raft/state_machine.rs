@@ -19,6 +19,7 @@ use openraft::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    epochs::Epochs,
     metrics,
     snapshot::{Image, SnapshotFile, Snapshots},
     status::{Problem, Status},
@@ -70,6 +71,11 @@ impl Applied {
         self.lock().cluster_id.clone()
     }
 
+    /// Which epochs the terms have.
+    pub(super) fn epochs(&self) -> Epochs {
+        self.lock().epochs
+    }
+
     fn lock(&self) -> MutexGuard<'_, Image> {
         self.image.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,6 +110,10 @@ impl Image {
                 .store
                 .apply(batch)
                 .map_or_else(refused, ApplyOutcome::Stored),
+            EntryPayload::Normal(LogEntry::RaiseEpoch(floor)) => {
+                self.epochs.raise(floor, *log_id.leader_id);
+                ApplyOutcome::Raised
+            }
         }
     }
 }

@@ -71,6 +71,8 @@ pub(super) enum LogEntry {
     OpenEpoch(Epoch),
     /// Changes records, if its epoch is the open one.
     Batch(CommitBatch),
+    /// Later terms get epochs larger than this.
+    RaiseEpoch(Epoch),
 }
 
 /// What applying an entry came to, on every replica alike.
@@ -86,6 +88,8 @@ pub(super) enum ApplyOutcome {
     Fenced(Epoch),
     /// Refused: the epoch was never opened; the smaller one that is open.
     NotOpened(Epoch),
+    /// Every later term has an epoch larger than the floor.
+    Raised,
 }
 
 // === impl NodeInfo ===
@@ -111,6 +115,7 @@ impl fmt::Display for LogEntry {
                     batch.mutations.len()
                 )
             }
+            Self::RaiseEpoch(floor) => write!(f, "raise epochs above {floor}"),
         }
     }
 }
@@ -125,11 +130,12 @@ impl fmt::Display for ApplyOutcome {
             Self::Stored(seq) => write!(f, "stored as {seq}"),
             Self::Fenced(current) => write!(f, "fenced by epoch {current}"),
             Self::NotOpened(current) => write!(f, "not opened (open is {current})"),
+            Self::Raised => f.write_str("raised"),
         }
     }
 }
 
-/// The leader id of `epoch`, for proposals that only its leader may make.
-pub(super) fn leader_of(epoch: Epoch) -> CommittedLeaderId {
-    CommittedLeaderId::new(epoch.0)
+/// The leader id of `term`, for proposals that only its leader may make.
+pub(super) fn leader_of(term: u64) -> CommittedLeaderId {
+    CommittedLeaderId::new(term)
 }

@@ -13,7 +13,7 @@ use super::{
     writer::{Reply, Request},
 };
 use crate::{
-    backend::{BackendAdmin, Health, MemberStatus},
+    backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
     election::{LeaderElection, LeaderView, Leadership, MasterInfo},
     engine::PersistenceEngine,
     epoch::{CommitSeq, Epoch},
@@ -162,6 +162,23 @@ impl BackendAdmin for Handle {
 
     async fn remove_master(&self, _id: String) -> Result<String, AdminError> {
         Err(alone("remove a master"))
+    }
+
+    async fn snapshot(&self, _freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
+        // One master, so every cut is current.
+        let store = self.ask(|reply| Request::Snapshot { reply }).await?;
+        Ok(StoreSnapshot {
+            cluster_id: None,
+            store,
+        })
+    }
+
+    async fn raise_epoch(&self, floor: Epoch) -> Result<(), AdminError> {
+        check_floor(floor)?;
+        if !self.seat.leader() {
+            return Err(AdminError::NotLeader);
+        }
+        Ok(self.ask(|reply| Request::Raise { floor, reply }).await?)
     }
 
     async fn shutdown(&self) {

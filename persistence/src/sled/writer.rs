@@ -57,6 +57,10 @@ pub(super) enum Request {
         batch: CommitBatch,
         reply: Reply<CommitSeq>,
     },
+    /// From the next grant on, epochs are larger than `floor`.
+    Raise { floor: Epoch, reply: Reply<()> },
+    /// All records as they are durable after what came before.
+    Snapshot { reply: Reply<RecordStore> },
     /// Ends the thread, after what came before.
     Close { reply: oneshot::Sender<()> },
 }
@@ -96,6 +100,8 @@ enum Answer {
     Granted(Reply<Epoch>, Epoch),
     Opened(Reply<RecordStore>, Result<RecordStore, Refusal>),
     Committed(Reply<CommitSeq>, Result<CommitSeq, Refusal>),
+    Raised(Reply<()>),
+    Cut(Reply<RecordStore>, RecordStore),
 }
 
 // === impl Writer ===
@@ -158,6 +164,12 @@ impl Writer {
                     Ok(()) => group.grant(reply),
                     Err(error) => answer(reply, Err(rejected(error))),
                 },
+                Request::Raise { floor, reply } => match self.writable() {
+                    Ok(()) => group.raise(floor, reply),
+                    Err(error) => answer(reply, Err(rejected(error))),
+                },
+                // What is durable can be read whatever the disk does.
+                Request::Snapshot { reply } => group.cut(reply),
                 Request::Open { epoch, reply } => match self.writable() {
                     Ok(()) => group.open(epoch, reply),
                     Err(error) => answer(reply, Err(rejected(error))),
@@ -303,6 +315,17 @@ impl Group {
         self.answers.push(Answer::Opened(reply, opened));
     }
 
+    fn raise(&mut self, floor: Epoch, reply: Reply<()>) {
+        self.changed |= floor > self.after.granted;
+        self.after.granted = self.after.granted.max(floor);
+        self.answers.push(Answer::Raised(reply));
+    }
+
+    fn cut(&mut self, reply: Reply<RecordStore>) {
+        self.answers
+            .push(Answer::Cut(reply, self.after.store.clone()));
+    }
+
     fn commit(&mut self, batch: CommitBatch, reply: Reply<CommitSeq>) {
         let committed = self.after.store.check(batch.epoch).and_then(|()| {
             layout::touch(&batch, &mut self.touched);
@@ -321,6 +344,8 @@ impl Answer {
             Self::Granted(reply, epoch) => answer(reply, Ok(epoch)),
             Self::Opened(reply, outcome) => answer(reply, outcome.map_err(CommitError::from)),
             Self::Committed(reply, outcome) => answer(reply, outcome.map_err(CommitError::from)),
+            Self::Raised(reply) => answer(reply, Ok(())),
+            Self::Cut(reply, store) => answer(reply, Ok(store)),
         }
     }
 
@@ -329,6 +354,8 @@ impl Answer {
         let unknown = || CommitError::Indeterminate(Box::new(why.clone()));
         match self {
             Self::Granted(reply, _) => answer(reply, Err(unknown())),
+            Self::Raised(reply) => answer(reply, Err(unknown())),
+            Self::Cut(reply, _) => answer(reply, Err(unknown())),
             Self::Opened(reply, outcome) => {
                 answer(
                     reply,
