@@ -45,6 +45,8 @@ pub struct RunningAgent {
 struct Leftovers {
     directory: StateDir,
     state: AgentState,
+    /// The masters that a leader named; none at the first start.
+    masters: Vec<String>,
     results: Vec<WorkReport>,
     attempts: Vec<(PathBuf, AttemptRecord)>,
 }
@@ -123,6 +125,7 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
             })?;
         }
         Ok(Leftovers {
+            masters: directory.masters(),
             directory,
             state,
             results,
@@ -144,7 +147,7 @@ fn compose(
     shutdown: &CancellationToken,
 ) -> Result<RunningAgent, AgentError> {
     let spec = worker_spec(&options, &leftovers.state, web_addr);
-    let (session, session_events) = open_session(&options, &leftovers.state)?;
+    let (session, session_events) = open_session(&options, &leftovers)?;
     let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
     let (changes, changes_rx) = mpsc::channel(store::CHANGES_MAX);
     let (stored_tx, stored) = mpsc::channel(store::CHANGES_MAX);
@@ -154,6 +157,7 @@ fn compose(
     let Leftovers {
         directory,
         state,
+        masters: _,
         results,
         attempts,
     } = leftovers;
@@ -212,11 +216,12 @@ fn compose(
 
 fn open_session(
     options: &AgentOptions,
-    state: &AgentState,
+    leftovers: &Leftovers,
 ) -> Result<(SessionHandle, mpsc::Receiver<SessionEvent>), AgentError> {
     let session = SessionOptions {
         masters: options.masters.clone(),
-        seen: state.epoch,
+        learnt: leftovers.masters.clone(),
+        seen: leftovers.state.epoch,
         seed: u64::from(std::process::id()) ^ interrex_proto::clock::now_ms(),
         timings: options.session,
         ..SessionOptions::default()
@@ -249,12 +254,18 @@ fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> W
         state,
         results,
         attempts,
+        masters,
         ..
     } = leftovers;
+    let masters = if masters.is_empty() {
+        &options.masters
+    } else {
+        masters
+    };
     WorkerMachine::new(
         MachineOptions {
             spec,
-            masters: options.masters.clone(),
+            masters: masters.clone(),
             cluster_id: state.cluster_id.clone(),
             epoch: state.epoch,
             kill_grace: options.kill_grace,

@@ -1,7 +1,7 @@
 //! What an agent remembers of itself, and the lock that keeps a second agent out of its work directory.
 //!
 //! Everything of the agent's own is in `<work-dir>/.interrex/`, a name that no driver or application can have:
-//! `lock`, `agent.json` (identity, cluster, largest epoch), `outbox/` and `running/`.
+//! `lock`, `agent.json` (identity, cluster, largest epoch), `masters.json` (as the leader named them), `outbox/` and `running/`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -194,6 +194,27 @@ impl StateDir {
         Ok(())
     }
 
+    /// Writes down who the masters are, as a leader named them; durable on return.
+    ///
+    /// # Errors
+    /// As the file system says; the old list is still there then.
+    pub fn save_masters(&self, masters: &[String]) -> io::Result<()> {
+        files::write_durably(&self.masters_path(), &serde_json::to_vec_pretty(masters)?)
+    }
+
+    /// The masters that a leader named last; none where nothing was written or it cannot be read: the operator's
+    /// own list is there as well.
+    #[must_use]
+    pub fn masters(&self) -> Vec<String> {
+        let Ok(content) = fs::read(self.masters_path()) else {
+            return Vec::new();
+        };
+        serde_json::from_slice(&content).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the list of masters cannot be read: going by the options alone");
+            Vec::new()
+        })
+    }
+
     /// Where the results are kept.
     #[must_use]
     pub fn outbox_dir(&self) -> PathBuf {
@@ -204,6 +225,10 @@ impl StateDir {
     #[must_use]
     pub fn running_dir(&self) -> PathBuf {
         self.root.join("running")
+    }
+
+    fn masters_path(&self) -> PathBuf {
+        self.root.join("masters.json")
     }
 
     fn state_path(&self) -> PathBuf {
@@ -315,6 +340,19 @@ mod tests {
         dir.save(&newer).unwrap();
         dir.save(&older).unwrap();
         assert_eq!(dir.begin(None, "x").unwrap().epoch, 6);
+    }
+
+    #[test]
+    fn the_masters_that_a_leader_named_outlive_the_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || StateDir::open(directory.path()).unwrap();
+        assert_eq!(open().masters(), Vec::<String>::new());
+        open()
+            .save_masters(&["a:1".to_owned(), "d:4".to_owned()])
+            .unwrap();
+        assert_eq!(open().masters(), ["a:1", "d:4"]);
+        fs::write(directory.path().join(".interrex/masters.json"), b"[\"a").unwrap();
+        assert_eq!(open().masters(), Vec::<String>::new());
     }
 
     #[test]

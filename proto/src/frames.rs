@@ -22,6 +22,7 @@ impl Body {
             Self::ApplicationRemoved(_) => "application_removed",
             Self::Reregister(_) => "reregister",
             Self::HeartbeatAck(_) => "heartbeat_ack",
+            Self::Masters(_) => "masters",
         }
     }
 }

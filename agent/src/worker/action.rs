@@ -14,6 +14,8 @@ pub enum Action {
     PersistEpoch(u64),
     /// Write the cluster's id to disk before anything that follows.
     PersistCluster(String),
+    /// Write down who the masters are, for the next start. Nothing depends on it.
+    PersistMasters(Vec<String>),
     /// Answer a master that waits for the registration.
     Register {
         /// On which stream.

@@ -35,7 +35,7 @@ use task::{Needs, Task, TaskState};
 pub struct MachineOptions {
     /// What this worker offers.
     pub spec: WorkerSpec,
-    /// The addresses that the operator gave, until a leader names the masters.
+    /// The masters that a leader named last, in an earlier life; else the addresses that the operator gave.
     pub masters: Vec<String>,
     /// The cluster this worker belongs to; empty until the first one has taken it.
     pub cluster_id: String,

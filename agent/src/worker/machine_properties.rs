@@ -118,6 +118,7 @@ impl World {
             }
             Action::PersistEpoch(_)
             | Action::PersistCluster(_)
+            | Action::PersistMasters(_)
             | Action::Register { .. }
             | Action::Heartbeat
             | Action::Stale(_) => {}

@@ -248,6 +248,7 @@ impl Pump {
                 self.state.cluster_id = cluster_id;
                 self.persist(PERSIST_TRIES).await;
             }
+            Action::PersistMasters(masters) => self.persist_masters(masters).await,
             Action::Register {
                 stream,
                 registration,
@@ -315,6 +316,19 @@ impl Pump {
 
     async fn send(&self, body: peer_frame::Body) -> Option<Delivery> {
         self.session.send(body).await.ok()
+    }
+
+    /// Writes down who the masters are. Where the disk refuses, the next start knows only those of its options.
+    async fn persist_masters(&self, masters: Vec<String>) {
+        tracing::info!(?masters, "the leader names the masters");
+        let directory = Arc::clone(&self.state_dir);
+        let written = tokio::task::spawn_blocking(move || directory.save_masters(&masters));
+        match timeout(PERSIST_TIMEOUT, written).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "the list of masters is not on disk"),
+            Ok(Err(error)) => tracing::warn!(%error, "the list of masters is not on disk"),
+            Err(_elapsed) => tracing::warn!("the list of masters is not on disk in time"),
+        }
     }
 
     /// Writes the state. Where the disk refuses, the fence holds in memory, and `/readyz` says that the disk does not:

@@ -88,6 +88,7 @@ impl AppOptions {
     pub(super) fn session_options(&self) -> SessionOptions {
         SessionOptions {
             masters: self.masters.clone(),
+            learnt: Vec::new(),
             seen: 0,
             seed: self.seed,
             timings: self.timings,

@@ -279,7 +279,8 @@ impl AppPump {
             | Body::KillExecutor(_)
             | Body::ReportAck(_)
             | Body::HeartbeatAck(_)
-            | Body::Reregister(_) => None,
+            | Body::Reregister(_)
+            | Body::Masters(_) => None,
         }
     }
 

@@ -67,6 +67,11 @@ impl Link {
         }
     }
 
+    /// Whether its stream is up.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, LinkState::Open { .. })
+    }
+
     /// When this link needs the timer next. `attached`: the session has a leader.
     pub(super) fn wakeup(&self, attached: bool) -> Option<Moment> {
         match self.state {

@@ -12,6 +12,8 @@
 
 mod frames;
 
+use std::collections::BTreeSet;
+
 use interrex_proto::v1::{PeerFrame, peer_frame};
 
 use super::{
@@ -31,6 +33,8 @@ pub struct SessionMachine {
     backoff: Backoff,
     jitter: Jitter,
     links: Vec<Link>,
+    /// Addresses in the newest list that a leader gave: not forgotten, however long they do not answer.
+    listed: BTreeSet<String>,
     attachment: Option<Attachment>,
     seen: u64,
     next_stream: u64,
@@ -68,10 +72,22 @@ impl SessionMachine {
             timings,
             jitter: Jitter::from_seed(seed),
             links,
+            listed: BTreeSet::new(),
             attachment: None,
             seen,
             next_stream: 0,
         })
+    }
+
+    /// The same, which also dials what a leader named in an earlier life.
+    #[must_use]
+    pub fn with_learnt(mut self, addresses: &[String]) -> Self {
+        for address in addresses {
+            if self.learn(address, Moment::START) {
+                self.listed.insert(address.clone());
+            }
+        }
+        self
     }
 
     /// The largest epoch ever observed.
@@ -156,8 +172,11 @@ impl SessionMachine {
             link.state = LinkState::Waiting { until };
         }
         self.lift_aliases(now, stream);
-        self.links
-            .retain(|link| !link.learnt || link.failures < LEARNT_FAILURES_MAX);
+        self.links.retain(|link| {
+            !link.learnt
+                || link.failures < LEARNT_FAILURES_MAX
+                || self.listed.contains(&link.address)
+        });
         if self
             .attachment
             .is_some_and(|leader| leader.stream == stream)

@@ -1,5 +1,7 @@
 //! The session machine, one rule a test, and its invariants over random orders of events.
 
+mod learnt;
+
 use std::collections::BTreeMap;
 
 use interrex_proto::v1::{self, MasterAddress, MasterFrame, PeerFrame, master_frame, peer_frame};
@@ -49,6 +51,7 @@ fn standby(leader: Option<&str>) -> master_frame::Body {
     master_frame::Body::Standby(v1::Standby {
         leader: leader.map(address),
         leader_epoch: 99,
+        ..v1::Standby::default()
     })
 }
 
@@ -441,37 +444,6 @@ fn a_registration_without_an_answer_closes_its_stream() {
         .after(SessionTimings::default().registration_timeout);
     let outputs = harness.step(Input::Timer);
     assert!(outputs.contains(&Output::Close { stream }), "{outputs:?}");
-}
-
-#[test]
-fn a_hint_outside_the_list_is_learnt_and_dialled_at_once() {
-    let (mut harness, [a, ..]) = Harness::searching();
-    let outputs = harness.frame(a, 0, standby(Some("d:4")));
-    assert_eq!(
-        outputs,
-        [Output::Observe(Observation::Redirect {
-            address: "d:4".into()
-        })]
-    );
-    assert_eq!(harness.machine.next_wakeup(), Some(harness.now));
-    harness.step(Input::Timer);
-    assert_eq!(
-        harness.streams.last().map(|(_, address)| address.as_str()),
-        Some("d:4")
-    );
-}
-
-#[test]
-fn learnt_masters_are_bounded_and_bad_addresses_are_not_learnt() {
-    let (mut harness, [a, ..]) = Harness::searching();
-    for bad in ["", "no-port", "http://x:1", "x:0"] {
-        assert_eq!(harness.frame(a, 0, standby(Some(bad))), [], "{bad}");
-    }
-    for n in 0..2 * LEARNT_MASTERS_MAX {
-        harness.frame(a, 0, standby(Some(&format!("learnt-{n}:7077"))));
-    }
-    harness.step(Input::Timer);
-    assert_eq!(harness.live.len(), MASTERS.len() + LEARNT_MASTERS_MAX);
 }
 
 #[test]

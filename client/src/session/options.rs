@@ -6,9 +6,10 @@ use interrex_proto::{channel::ChannelOptions, limits};
 
 use crate::{backoff::BackoffError, masters::MastersError};
 
-/// Most masters learnt from hints, beside those in the list.
+/// Most masters learnt from hints and from the leader, beside those in the list.
 pub const LEARNT_MASTERS_MAX: usize = 16;
-/// How often in a row dialling a learnt master may fail before its address is forgotten.
+/// How often in a row dialling a learnt master may fail before its address is forgotten, unless the leader's newest
+/// list names it.
 pub const LEARNT_FAILURES_MAX: u32 = 20;
 /// Most frames waiting to be written to one stream; beyond that a send is answered `Busy`.
 pub const STREAM_QUEUE_LEN: usize = 256;
@@ -24,6 +25,9 @@ pub const EVENT_QUEUE_LEN: usize = 256;
 pub struct SessionOptions {
     /// Addresses of the masters: `host:port`, or lists as [`masters::parse`](crate::masters::parse) takes them.
     pub masters: Vec<String>,
+    /// Addresses that a leader named in an earlier life (an agent keeps them on disk), dialled as well; those beyond
+    /// [`LEARNT_MASTERS_MAX`], or that are no `host:port`, are left out.
+    pub learnt: Vec<String>,
     /// The largest epoch observed before (an agent keeps it on disk); 0 at the first start.
     pub seen: u64,
     /// Seed of the jitter; different in each process, so that peers do not move in step.

@@ -98,7 +98,8 @@ impl Session {
             options.seen,
             options.seed,
             options.timings,
-        )?;
+        )?
+        .with_learnt(&options.learnt);
         let (to_owner, from_streams) = mpsc::channel(INBOUND_QUEUE_LEN);
         let (commands, mailbox) = mpsc::channel(MAILBOX_LEN);
         let (events, received) = mpsc::channel(EVENT_QUEUE_LEN);

@@ -205,6 +205,7 @@ impl FakePeer {
         let standby = v1::Standby {
             leader,
             leader_epoch: 0,
+            ..v1::Standby::default()
         };
         self.send(0, master_frame::Body::Standby(standby)).await;
     }

@@ -376,6 +376,7 @@ impl MasterHandle {
         v1::Standby {
             leader: leader.map(master_message),
             leader_epoch: leaders.epoch.0,
+            master_id: self.shared.me.id.clone(),
         }
     }
 

@@ -65,6 +65,28 @@ async fn a_driver_runs_from_order_to_result() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_master_is_named_on_sessions_that_are_open_already() {
+    let cluster = MemoryCluster::new();
+    let first = start(&cluster, "m1");
+    leads(&first).await;
+    let (mut agent, registered) = Peer::agent(&first, "w1").await;
+    assert_eq!(registered.masters.len(), 1);
+    let second = start(&cluster, "m2");
+    let expected = second.rpc_addr.to_string();
+    agent
+        .wait("the second master", |_, body| match body {
+            master_frame::Body::Masters(named) => {
+                let addresses: Vec<String> = named.masters.into_iter().map(|m| m.rpc).collect();
+                (addresses.contains(&expected) && addresses.len() == 2).then_some(())
+            }
+            _ => None,
+        })
+        .await;
+    second.shutdown().await;
+    first.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_announces_itself_on_the_open_stream_and_the_work_goes_on() {
     let cluster = MemoryCluster::new();
     let first = start(&cluster, "m1");

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use interrex_client::session::StreamId;
+use interrex_client::session::{LEARNT_MASTERS_MAX, StreamId};
 use interrex_proto::v1::{
-    RegisterWorker, Registered, RunningDriver, RunningExecutor, StaleEpoch, master_frame,
+    MasterAddress, RegisterWorker, Registered, RunningDriver, RunningExecutor, StaleEpoch,
+    master_frame,
 };
 
 use super::{Actions, Attached, WorkerMachine};
@@ -85,15 +86,7 @@ impl WorkerMachine {
             self.options.cluster_id.clone_from(&registered.cluster_id);
             actions.push(Action::PersistCluster(registered.cluster_id));
         }
-        let masters: Vec<String> = registered
-            .masters
-            .into_iter()
-            .map(|master| master.rpc)
-            .filter(|address| !address.is_empty())
-            .collect();
-        if !masters.is_empty() {
-            self.options.masters = masters;
-        }
+        self.masters_named(registered.masters, actions);
         self.refusals.clear();
         let asked = match registered.heartbeat_interval_ms {
             0 => HEARTBEAT_INTERVAL_MAX,
@@ -107,6 +100,20 @@ impl WorkerMachine {
             heartbeat_interval,
             next_heartbeat,
         });
+    }
+
+    /// The leader says who the masters are: for what is started from now on, and for the next start of this agent.
+    fn masters_named(&mut self, named: Vec<MasterAddress>, actions: &mut Actions) {
+        let masters: Vec<String> = named
+            .into_iter()
+            .map(|master| master.rpc)
+            .filter(|address| !address.is_empty())
+            .take(LEARNT_MASTERS_MAX)
+            .collect();
+        if !masters.is_empty() && masters != self.options.masters {
+            self.options.masters.clone_from(&masters);
+            actions.push(Action::PersistMasters(masters));
+        }
     }
 
     pub(super) fn on_frame(
@@ -134,6 +141,7 @@ impl WorkerMachine {
                     self.acknowledged(sequence, actions);
                 }
             }
+            Body::Masters(named) => self.masters_named(named.masters, actions),
             // The session's own business, or an application's.
             Body::Standby(_)
             | Body::Registered(_)

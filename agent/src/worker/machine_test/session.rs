@@ -1,6 +1,9 @@
 //! Registration, clusters, epochs and former lives.
 
-use interrex_proto::limits;
+use interrex_proto::{
+    limits,
+    v1::{MasterAddress, Masters},
+};
 use prost::Message;
 
 use super::*;
@@ -94,6 +97,31 @@ fn another_cluster_is_not_obeyed_and_the_first_one_is_remembered() {
     assert!(!machine.is_attached());
     let refusals = machine.view().refusals;
     assert!(refusals["m:1"].contains("cluster c1"), "{refusals:?}");
+}
+
+#[test]
+fn the_masters_that_the_leader_names_are_written_down_once_and_given_to_what_is_started() {
+    let named = |addresses: &[&str]| {
+        let masters = addresses.iter().map(|rpc| MasterAddress {
+            rpc: (*rpc).to_owned(),
+            ..MasterAddress::default()
+        });
+        let masters = masters.collect();
+        frame(Body::Masters(Masters { masters }))
+    };
+    let mut machine = attached();
+    let new = vec!["m:2".to_owned(), "m:3".to_owned()];
+    assert_eq!(
+        machine.handle(named(&["m:2", "", "m:3"]), at(1)),
+        [Action::PersistMasters(new.clone())]
+    );
+    assert_eq!(machine.handle(named(&["m:2", "m:3"]), at(2)), []);
+    assert_eq!(machine.handle(named(&[]), at(2)), []);
+    let actions = machine.handle(frame(launch_driver("d1", 1, 1)), at(3));
+    assert!(
+        matches!(actions.as_slice(), [Action::Start(launch)] if launch.masters == new),
+        "{actions:?}"
+    );
 }
 
 #[test]

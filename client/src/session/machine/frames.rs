@@ -1,5 +1,7 @@
 //! What a session does with each kind of frame, and what it learns from them. Pure.
 
+use std::collections::BTreeSet;
+
 use interrex_proto::v1::{self, MasterFrame, master_frame, peer_frame};
 
 use super::{Attachment, SessionMachine};
@@ -60,8 +62,12 @@ impl SessionMachine {
             | Body::ExecutorAdded(_)
             | Body::ExecutorUpdated(_)
             | Body::WorkerRemoved(_)
-            | Body::ApplicationRemoved(_)) => {
+            | Body::ApplicationRemoved(_)
+            | Body::Masters(_)) => {
                 if self.attachment == Some(Attachment { stream, epoch }) {
+                    if let Body::Masters(named) = &order {
+                        self.learn_list(now, &named.masters);
+                    }
                     out.push(Output::Notify(SessionEvent::Frame { epoch, body: order }));
                     return;
                 }
@@ -89,11 +95,13 @@ impl SessionMachine {
         let again = self.next_registration(now);
         if let Some(link) = self.link_mut(stream) {
             link.failures = 0;
+            link.master_id.clone_from(&standby.master_id);
             link.state = LinkState::Open {
                 stream,
                 registration: Registration::Standby { again },
             };
         }
+        self.keep_one_idle(&standby.master_id, out);
         if let Some(leader) = standby.leader.filter(|_| self.attachment.is_none()) {
             self.follow_hint(now, &leader.rpc, out);
         }
@@ -109,11 +117,13 @@ impl SessionMachine {
     ) {
         self.raise_seen(now, epoch, out);
         self.alias_others(stream, &registered.master_id, out);
-        self.learn_peers(now, &registered);
         self.attachment = Some(Attachment { stream, epoch });
         if let Some(link) = self.link_mut(stream) {
-            link.failures = 0;
             link.master_id.clone_from(&registered.master_id);
+        }
+        self.learn_list(now, &registered.masters);
+        if let Some(link) = self.link_mut(stream) {
+            link.failures = 0;
             link.state = LinkState::Open {
                 stream,
                 registration: Registration::Accepted,
@@ -264,22 +274,62 @@ impl SessionMachine {
         }
     }
 
-    /// The leader names every master. What is missing here is learnt, but only where the list is shorter than
-    /// the cluster: otherwise the same masters go by other names in it.
-    fn learn_peers(&mut self, now: Moment, registered: &v1::Registered) {
-        if registered.masters.len() <= self.links.len() {
+    /// The leader names every master. Those that no open stream leads to are learnt; learnt ones that are
+    /// not named any more make room.
+    fn learn_list(&mut self, now: Moment, named: &[v1::MasterAddress]) {
+        let addresses = named.iter().map(|master| &master.rpc);
+        let listed: BTreeSet<String> = addresses
+            .filter(|address| masters::is_address(address))
+            .take(LEARNT_MASTERS_MAX)
+            .cloned()
+            .collect();
+        if listed.is_empty() {
             return;
         }
-        for master in registered
-            .masters
-            .iter()
-            .filter(|m| m.id != registered.master_id)
-        {
-            self.learn(&master.rpc, now);
+        self.listed = listed;
+        let listed = &self.listed;
+        self.links.retain(|link| {
+            !link.learnt || link.stream().is_some() || listed.contains(&link.address)
+        });
+        for master in named {
+            let reached = |link: &Link| {
+                link.is_open() && !master.id.is_empty() && link.master_id == master.id
+            };
+            if self.listed.contains(&master.rpc) && !self.links.iter().any(reached) {
+                self.learn(&master.rpc, now);
+            }
         }
     }
 
-    fn learn(&mut self, address: &str, now: Moment) -> bool {
+    /// Two addresses that lead to one standby need one stream: a learnt one rests while a configured one lives.
+    fn keep_one_idle(&mut self, master_id: &str, out: &mut Vec<Output>) {
+        let idle = |link: &Link| {
+            let standby = matches!(
+                link.state,
+                LinkState::Open {
+                    registration: Registration::Standby { .. },
+                    ..
+                }
+            );
+            standby && !master_id.is_empty() && link.master_id == master_id
+        };
+        let configured = self.links.iter().find(|link| !link.learnt && idle(link));
+        let Some(of) = configured.and_then(Link::stream) else {
+            return;
+        };
+        for link in self
+            .links
+            .iter_mut()
+            .filter(|link| link.learnt && idle(link))
+        {
+            if let Some(stream) = link.stream() {
+                out.push(Output::Close { stream });
+            }
+            link.state = LinkState::Alias { of };
+        }
+    }
+
+    pub(super) fn learn(&mut self, address: &str, now: Moment) -> bool {
         let learnt = self.links.iter().filter(|link| link.learnt).count();
         let known = self.links.iter().any(|link| link.address == address);
         if known || learnt >= LEARNT_MASTERS_MAX || !masters::is_address(address) {
