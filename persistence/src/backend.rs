@@ -7,7 +7,7 @@ use tonic::service::Routes;
 
 use crate::{
     election::LeaderElection, engine::PersistenceEngine, epoch::Epoch, error::AdminError,
-    record_store::RecordStore,
+    options::EngineKind, record_store::RecordStore,
 };
 
 /// Largest floor that epochs can be raised above; far beyond what any cluster reaches.
@@ -63,6 +63,8 @@ pub enum Freshness {
 /// A consistent cut of a store: what every batch up to its sequence has made of it, and nothing of a later one.
 #[derive(Debug, Clone)]
 pub struct StoreSnapshot {
+    /// Which engine it was taken from.
+    pub engine: EngineKind,
     /// As [`BackendAdmin::cluster_id`].
     pub cluster_id: Option<String>,
     /// The records, with the epoch that was open and the place of the newest batch.

@@ -24,3 +24,4 @@ pub mod raft;
 pub mod record;
 pub mod record_store;
 pub mod sled;
+pub mod snapshot_file;

@@ -9,6 +9,7 @@ use crate::{
     backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
     epoch::Epoch,
     error::AdminError,
+    options::EngineKind,
 };
 
 /// How long a transfer waits until the heir has taken over.
@@ -74,6 +75,7 @@ impl BackendAdmin for Member {
             return Err(AdminError::Refused("this master is closed".to_owned()));
         }
         Ok(StoreSnapshot {
+            engine: EngineKind::Memory,
             cluster_id: None,
             store: state.store.clone(),
         })

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     backend::{Freshness, StoreSnapshot},
     error::AdminError,
+    options::EngineKind,
 };
 
 /// How long the leader's word and the entries up to it are waited for.
@@ -33,6 +34,7 @@ pub(super) async fn snapshot(
     }
     let image = node.applied().image();
     Ok(StoreSnapshot {
+        engine: EngineKind::Raft,
         cluster_id: Some(image.cluster_id).filter(|id| !id.is_empty()),
         store: image.store,
     })

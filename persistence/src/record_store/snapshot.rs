@@ -107,7 +107,19 @@ impl RecordStore {
     ///
     /// # Errors
     /// See [`SnapshotError`]; none is cured by reading the same bytes again.
-    pub fn decode(from: impl Read) -> Result<Self, SnapshotError> {
+    pub fn decode(mut from: impl Read) -> Result<Self, SnapshotError> {
+        let store = Self::decode_part(&mut from)?;
+        match from.read(&mut [0; 1])? {
+            0 => Ok(store),
+            _ => Err(SnapshotError::Corrupt("bytes follow its end")),
+        }
+    }
+
+    /// Reads a store back; what follows it is left in `from`.
+    ///
+    /// # Errors
+    /// As for [`decode`](Self::decode).
+    pub fn decode_part(from: impl Read) -> Result<Self, SnapshotError> {
         let mut pieces = Pieces {
             from,
             crc: Hasher::new(),
@@ -252,10 +264,7 @@ impl<R: Read> Pieces<R> {
             if crc != before {
                 return Err(SnapshotError::Corrupt("the checksum of the whole is wrong"));
             }
-            return match self.from.read(&mut [0; 1])? {
-                0 => Ok(None),
-                _ => Err(SnapshotError::Corrupt("bytes follow its end")),
-            };
+            return Ok(None);
         }
         if len > CHUNK_BYTES_MAX {
             return Err(SnapshotError::Corrupt("a chunk is too long"));

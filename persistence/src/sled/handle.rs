@@ -168,6 +168,7 @@ impl BackendAdmin for Handle {
         // One master, so every cut is current.
         let store = self.ask(|reply| Request::Snapshot { reply }).await?;
         Ok(StoreSnapshot {
+            engine: EngineKind::Sled,
             cluster_id: None,
             store,
         })
