@@ -4,15 +4,21 @@ use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use interrex_client::session::{Session, SessionEvent, SessionHandle, SessionOptions};
 use interrex_proto::v1::{ResourceAddresses, WorkReport, WorkerSpec};
-use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::Instant};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc, watch},
+    task::JoinHandle,
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    cleanup::{Cleaner, plan::Limits},
     error::AgentError,
     options::AgentOptions,
     outbox::{self, store::OutboxStore},
     process::{
-        ProcessEvent, WorkKey,
+        ProcessEvent, WorkDirs, WorkKey,
         local::{LocalOptions, LocalRunner},
         record::{self, AttemptRecord},
         template::Site,
@@ -20,9 +26,9 @@ use crate::{
     state::{AgentState, StateDir},
     web,
     worker::{
-        MachineOptions, WorkerMachine,
+        Event, MachineOptions, WorkerMachine,
         pump::{self, Board, Pump},
-        store,
+        store::{self, Change},
     },
 };
 
@@ -149,10 +155,16 @@ fn compose(
     let spec = worker_spec(&options, &leftovers.state, web_addr);
     let (session, session_events) = open_session(&options, &leftovers)?;
     let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
-    let (changes, changes_rx) = mpsc::channel(store::CHANGES_MAX);
-    let (stored_tx, stored) = mpsc::channel(store::CHANGES_MAX);
     let (queries_tx, queries) = mpsc::channel(pump::QUERIES_MAX);
-    let runner = local_runner(&options, &leftovers.directory, &spec.web, events_tx);
+    let directory = &leftovers.directory;
+    let work_dirs = WorkDirs::new(options.work_dir.clone(), directory.trash_dir());
+    let runner = local_runner(
+        &options,
+        directory.running_dir(),
+        work_dirs.clone(),
+        &spec.web,
+        events_tx,
+    );
     let machine = machine(&options, spec, &leftovers);
     let Leftovers {
         directory,
@@ -169,14 +181,11 @@ fn compose(
     for (path, attempt) in attempts {
         runner.resume(path, attempt);
     }
-    let outbox = OutboxStore::new(directory.outbox_dir());
-    tokio::spawn(store::run(
-        outbox,
-        directory.running_dir(),
-        changes_rx,
-        stored_tx,
-    ));
-    let board = Board::default();
+    let (changes, stored) = start_store(&directory);
+    let board = Board::new(&machine);
+    // The web server and the clean-up outlive the pump: health and logs are served until the last process is gone.
+    let stopped = CancellationToken::new();
+    let (disk, ended) = start_cleaner(options.work, work_dirs, &board, &stopped);
     let site = web::Site {
         queries: queries_tx,
         board: board.clone(),
@@ -193,14 +202,14 @@ fn compose(
         stored,
         queries,
         board,
+        disk,
+        ended,
         state,
         state_dir: Arc::new(directory),
         kill_grace: options.kill_grace,
         shutdown: shutdown.clone(),
         began: Instant::now(),
     };
-    // The web server outlives the pump: health and logs are served until the last process is gone.
-    let stopped = CancellationToken::new();
     let web = tokio::spawn(web::serve(listener, site, stopped.clone()));
     let pump = tokio::spawn(async move {
         let _stop_web = stopped.drop_guard();
@@ -212,6 +221,36 @@ fn compose(
         pump,
         web,
     })
+}
+
+fn start_store(directory: &StateDir) -> (mpsc::Sender<Change>, mpsc::Receiver<Event>) {
+    let (changes, changes_rx) = mpsc::channel(store::CHANGES_MAX);
+    let (stored_tx, stored) = mpsc::channel(store::CHANGES_MAX);
+    let outbox = OutboxStore::new(directory.outbox_dir());
+    let running_dir = directory.running_dir();
+    tokio::spawn(store::run(outbox, running_dir, changes_rx, stored_tx));
+    (changes, stored)
+}
+
+/// What the clean-up says of the disk, and how it is told that work has ended.
+fn start_cleaner(
+    limits: Limits,
+    work_dirs: WorkDirs,
+    board: &Board,
+    stopped: &CancellationToken,
+) -> (watch::Receiver<Option<String>>, Arc<Notify>) {
+    let (trouble, disk) = watch::channel(None);
+    let ended = Arc::new(Notify::new());
+    let cleaner = Cleaner {
+        limits,
+        work_dirs,
+        board: board.clone(),
+        ended: Arc::clone(&ended),
+        trouble,
+        stopped: stopped.clone(),
+    };
+    tokio::spawn(cleaner.run());
+    (disk, ended)
 }
 
 fn open_session(
@@ -232,13 +271,14 @@ fn open_session(
 
 fn local_runner(
     options: &AgentOptions,
-    directory: &StateDir,
+    running_dir: PathBuf,
+    work_dirs: WorkDirs,
     web: &str,
     events: mpsc::Sender<ProcessEvent>,
 ) -> LocalRunner {
     let local = LocalOptions {
-        work_dir: options.work_dir.clone(),
-        running_dir: directory.running_dir(),
+        work_dirs,
+        running_dir,
         supervisor: options.supervisor.clone(),
         site: Site {
             host: options.host.clone(),

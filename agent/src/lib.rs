@@ -3,6 +3,7 @@
 //! * [`app`]: the composition root. [`Agent::start`](app::Agent::start) is all that the command line needs.
 //! * [`worker`]: the pure machine that decides what to start, end and report, and the pump around it.
 //! * [`process`]: the runner, and the supervisor process under which each program lives.
+//! * [`cleanup`]: old directories go, and new work is refused before the disk is full.
 //! * [`outbox`]: reports that no master has acknowledged yet, on disk where they are results.
 //! * [`state`]: the lock on the work directory, and what the agent remembers of itself.
 //! * [`web`]: health, metrics, processes and logs over HTTP.
@@ -11,6 +12,8 @@
 //! along, however it dies, and its next life reports what became of them.
 
 pub mod app;
+pub mod cleanup;
+mod clock;
 pub mod error;
 mod files;
 pub mod metrics;

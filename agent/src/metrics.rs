@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cleanup::plan::Reason;
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
@@ -11,6 +12,11 @@ const LAUNCH_DURATION: &str = "interrex_agent_launch_duration_seconds";
 const OUTBOX_DEPTH: &str = "interrex_agent_outbox_depth";
 const CORES: &str = "interrex_agent_cores";
 const MEMORY: &str = "interrex_agent_memory_bytes";
+const WORK_BYTES: &str = "interrex_agent_work_bytes";
+const DISK_FREE: &str = "interrex_agent_disk_free_bytes";
+const WORK_DIRS_REMOVED: &str = "interrex_agent_work_dirs_removed_total";
+const ACCEPTING: &str = "interrex_agent_accepting";
+const LEASE_ENDS: &str = "interrex_agent_lease_ends_total";
 const STALE: &str = "interrex_stale_messages_total";
 
 /// What an agent holds, for the gauges.
@@ -52,6 +58,28 @@ pub fn describe() {
         Unit::Bytes,
         "Memory of this agent by state (used, free)"
     );
+    describe_gauge!(
+        WORK_BYTES,
+        Unit::Bytes,
+        "What the directories of drivers and executors hold, as last measured"
+    );
+    describe_gauge!(
+        DISK_FREE,
+        Unit::Bytes,
+        "What is left where the work directory is"
+    );
+    describe_counter!(
+        WORK_DIRS_REMOVED,
+        "Work directories removed, by reason (age, budget, free)"
+    );
+    describe_gauge!(
+        ACCEPTING,
+        "1 while this agent accepts new work, 0 while its disk is too full"
+    );
+    describe_counter!(
+        LEASE_ENDS,
+        "At-most-once attempts that were ended because their lease was over"
+    );
     describe_counter!(
         STALE,
         "Messages of an older epoch or attempt that were refused"
@@ -66,6 +94,27 @@ pub(crate) fn launched(after: Duration) {
 /// A message of an older epoch or attempt was refused.
 pub(crate) fn stale(kind: &'static str) {
     counter!(STALE, "kind" => kind).increment(1);
+}
+
+/// What the file system has left, and what the work directories hold.
+pub(crate) fn disk(free_bytes: u64, work_bytes: u64) {
+    gauge!(DISK_FREE).set(free_bytes as f64);
+    gauge!(WORK_BYTES).set(work_bytes as f64);
+}
+
+/// Whether the disk has room for new work.
+pub(crate) fn accepting(accepting: bool) {
+    gauge!(ACCEPTING).set(if accepting { 1.0 } else { 0.0 });
+}
+
+/// A work directory was removed.
+pub(crate) fn work_dir_removed(reason: Reason) {
+    counter!(WORK_DIRS_REMOVED, "reason" => reason.name()).increment(1);
+}
+
+/// An at-most-once attempt was ended because its lease was over.
+pub(crate) fn lease_ended() {
+    counter!(LEASE_ENDS).increment(1);
 }
 
 /// Publishes what the agent holds.

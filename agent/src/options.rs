@@ -12,6 +12,8 @@ use interrex_client::session::SessionTimings;
 use interrex_proto::limits;
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::cleanup::plan::Limits;
+
 /// The subcommand under which the binary is its own process supervisor.
 pub const SUPERVISOR_SUBCOMMAND: &str = "process-supervisor";
 /// The running program itself, whatever has become of its file: an upgrade that replaces the file must not give an
@@ -47,6 +49,8 @@ pub struct AgentOptions {
     pub web: SocketAddr,
     /// From SIGTERM to SIGKILL. Default 10 s.
     pub kill_grace: Duration,
+    /// What is kept in the work directory, and how much room there must be for new work.
+    pub work: Limits,
     /// The supervisor's command; default: this executable with [`SUPERVISOR_SUBCOMMAND`].
     pub supervisor: Vec<OsString>,
     /// Deadlines and back-off of the session with the masters.
@@ -75,6 +79,7 @@ impl Default for AgentOptions {
             capabilities: Vec::new(),
             web: SocketAddr::from((Ipv4Addr::LOCALHOST, WEB_PORT)),
             kill_grace: Duration::from_secs(10),
+            work: Limits::default(),
             supervisor: vec![THIS_PROGRAM.into(), SUPERVISOR_SUBCOMMAND.into()],
             session: SessionTimings::default(),
             prometheus: None,
@@ -121,6 +126,9 @@ impl AgentOptions {
                 "kill grace: {:?} is above {KILL_GRACE_MAX:?}",
                 self.kill_grace
             ));
+        }
+        if self.work.bytes_max == Some(0) {
+            faults.push("work max: 0 bytes; give more, or leave it out for no limit".to_owned());
         }
         for (name, addresses) in &self.resources {
             if addresses.is_empty() {

@@ -169,6 +169,14 @@ impl Outbox {
         self.entry(key).is_some_and(|entry| entry.is_result())
     }
 
+    /// What the unacknowledged results are about.
+    pub fn result_keys(&self) -> impl Iterator<Item = &WorkKey> {
+        self.entries
+            .values()
+            .filter(|entry| entry.is_result())
+            .map(|entry| &entry.key)
+    }
+
     /// Whether anything about `key` is unacknowledged.
     #[must_use]
     pub fn contains(&self, key: &WorkKey) -> bool {

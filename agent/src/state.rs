@@ -1,7 +1,8 @@
 //! What an agent remembers of itself, and the lock that keeps a second agent out of its work directory.
 //!
 //! Everything of the agent's own is in `<work-dir>/.interrex/`, a name that no driver or application can have:
-//! `lock`, `agent.json` (identity, cluster, largest epoch), `masters.json` (as the leader named them), `outbox/` and `running/`.
+//! `lock`, `agent.json` (identity, cluster, largest epoch), `masters.json` (as the leader named them), `outbox/`,
+//! `running/` and `trash/`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -229,6 +230,12 @@ impl StateDir {
 
     fn masters_path(&self) -> PathBuf {
         self.root.join("masters.json")
+    }
+
+    /// Where work directories go that are being removed.
+    #[must_use]
+    pub fn trash_dir(&self) -> PathBuf {
+        self.root.join("trash")
     }
 
     fn state_path(&self) -> PathBuf {

@@ -25,7 +25,7 @@ fn entry(kind: char, id: &str, number: u32) -> u64 {
     mix(hash)
 }
 
-/// MurmurHash3's finalizer. FNV alone leaves differences in the last characters in few bits, and XOR cancels them.
+/// The finalizer of `MurmurHash3`. FNV alone leaves differences in the last characters in few bits, and XOR cancels them.
 fn mix(mut hash: u64) -> u64 {
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);

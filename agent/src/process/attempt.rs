@@ -12,22 +12,26 @@ use std::{
     time::Duration,
 };
 
-use interrex_proto::{clock, v1::Exit};
+use interrex_proto::v1::Exit;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use crate::options::THIS_PROGRAM;
-use crate::process::{
-    EndCause, Launch, ProcessEvent, WorkKey,
-    local::{LocalOptions, blocking},
-    proc,
-    protocol::{Ending, MainProcess, Notice, Order, ProgramSpec},
-    record::{self, AttemptRecord},
-    template,
+use crate::{
+    clock,
+    options::THIS_PROGRAM,
+    process::{
+        EndCause, Launch, ProcessEvent, WorkKey,
+        local::{LocalOptions, blocking},
+        proc,
+        protocol::{Ending, Lease, MainProcess, Notice, Order, ProgramSpec},
+        record::{self, AttemptRecord},
+        resources, template,
+        work_dirs::InUse,
+    },
 };
 
 /// How long a supervisor may take until it says that the program runs, or why not.
@@ -36,6 +40,8 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a write to a supervisor may take before it is taken for stuck.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// How long, beyond a lease and its grace, a supervisor may take before the agent ends the tree in its place.
+const LEASE_EXTRA: Duration = Duration::from_millis(500);
 /// Between the first two sweeps of a tree that has lost its supervisor; doubled each time.
 const SWEEP_MIN: Duration = Duration::from_millis(10);
 /// The longest wait between two sweeps; a tree that lives so long needs somebody to look.
@@ -47,6 +53,7 @@ pub(super) struct Attempt {
     pub(super) options: Arc<LocalOptions>,
     pub(super) launch: Launch,
     pub(super) orders: mpsc::Receiver<Duration>,
+    pub(super) leases: watch::Receiver<Option<Lease>>,
 }
 
 /// All that is made before a supervisor starts.
@@ -55,6 +62,8 @@ struct Prepared {
     record_path: PathBuf,
     token: String,
     spec: ProgramSpec,
+    /// Keeps the clean-up away from the directory.
+    _in_use: InUse,
 }
 
 /// A started supervisor.
@@ -71,6 +80,8 @@ struct Progress {
     main: Option<MainProcess>,
     killed: bool,
     deadline: Option<Instant>,
+    lease: Option<Lease>,
+    lease_over: bool,
 }
 
 /// How the conversation with a supervisor ended.
@@ -91,13 +102,14 @@ pub(super) async fn run<F: Future<Output = ()>>(
         options,
         launch,
         mut orders,
+        mut leases,
     } = attempt;
     let key = launch.key.clone();
     let prepared = {
         let options = Arc::clone(&options);
         blocking(move || prepare(&launch, &options)).await
     };
-    let prepared = match prepared {
+    let mut prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             return ProcessEvent::NotStarted {
@@ -122,8 +134,11 @@ pub(super) async fn run<F: Future<Output = ()>>(
             };
         }
     };
+    // It may have been renewed while the directories were made.
+    renew(&mut prepared.spec.lease, *leases.borrow_and_update());
     let mut progress = Progress {
         deadline: Some(Instant::now() + START_DEADLINE),
+        lease: prepared.spec.lease,
         ..Progress::default()
     };
     let last = match supervisor.say(&prepared.spec).await {
@@ -134,7 +149,9 @@ pub(super) async fn run<F: Future<Output = ()>>(
                     pid,
                 })
             };
-            supervisor.attend(&mut progress, &mut orders, running).await
+            supervisor
+                .attend(&mut progress, &mut orders, &mut leases, running)
+                .await
         }
         Err(error) => {
             tracing::warn!(%key, %error, "a supervisor did not take its program");
@@ -155,15 +172,10 @@ async fn conclude(
     match last {
         Last::Ended(ending) => {
             supervisor.reap().await;
-            let cause = if ending.ordered {
-                EndCause::Order
-            } else {
-                EndCause::Itself
-            };
             ProcessEvent::Ended {
                 key,
                 exit: Some(exit_of(&ending)),
-                cause,
+                cause: cause_of(&ending, EndCause::Order),
             }
         }
         Last::NotStarted(message) => {
@@ -176,7 +188,9 @@ async fn conclude(
             tracing::warn!(%key, "a supervisor is gone without a word; ending what it left");
             supervisor.end().await;
             sweep(token, progress.main).await;
-            let cause = if progress.killed {
+            let cause = if progress.lease_over {
+                EndCause::LeaseOver
+            } else if progress.killed {
                 EndCause::Order
             } else {
                 EndCause::SupervisorLost
@@ -198,11 +212,27 @@ pub(super) fn exit_of(ending: &Ending) -> Exit {
     }
 }
 
+/// Why a process ended; `ordered` is what an order means to whoever asks.
+pub(super) fn cause_of(ending: &Ending, ordered: EndCause) -> EndCause {
+    if ending.lease_over {
+        EndCause::LeaseOver
+    } else if ending.ordered {
+        ordered
+    } else {
+        EndCause::Itself
+    }
+}
+
+fn renew(lease: &mut Option<Lease>, renewed: Option<Lease>) {
+    if let (Some(lease), Some(renewed)) = (lease, renewed) {
+        lease.until_ms = lease.until_ms.max(renewed.until_ms);
+    }
+}
+
 /// Directories, record, environment. Blocking.
 fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-    let directory = launch.key.directory(&options.work_dir).map_err(invalid)?;
-    std::fs::create_dir_all(&directory)?;
+    let (in_use, directory) = options.work_dirs.make(launch.key.owner())?;
+    let resources_file = resources::write(launch, &directory)?;
     let record_path = record::path_of(&options.running_dir, &launch.key)?;
     let token = uuid::Uuid::new_v4().to_string();
     let record = AttemptRecord {
@@ -210,10 +240,11 @@ fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
         token: token.clone(),
         cores: launch.cores,
         memory_mib: launch.memory_mib,
-        started_at_ms: clock::now_ms(),
+        started_at_ms: interrex_proto::clock::now_ms(),
+        resources: launch.resources.clone(),
     };
     record::write(&record_path, &record)?;
-    let rendered = template::render(launch, &options.site, &token);
+    let rendered = template::render(launch, &options.site, resources_file.as_deref(), &token);
     let spec = ProgramSpec {
         program: rendered.program,
         args: rendered.args,
@@ -222,11 +253,13 @@ fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
         stderr: directory.join("stderr"),
         directory,
         grace_ms: u64::try_from(options.orphan_grace.as_millis()).unwrap_or(u64::MAX),
+        lease: launch.lease,
     };
     Ok(Prepared {
         record_path,
         token,
         spec,
+        _in_use: in_use,
     })
 }
 
@@ -246,6 +279,22 @@ async fn sweep(token: &str, main: Option<MainProcess>) {
         }
         sleep(wait).await;
         wait = (wait * 2).min(SWEEP_MAX);
+    }
+}
+
+/// Waits until the supervisor should long have ended its tree for want of a renewal.
+async fn lease_end(lease: Option<Lease>) {
+    let Some(lease) = lease else {
+        return pending().await;
+    };
+    let last = lease.until() + lease.grace() + LEASE_EXTRA;
+    loop {
+        let left = last.saturating_sub(clock::since_boot());
+        if left.is_zero() {
+            return;
+        }
+        // Sleeps do not count suspensions: a late look is only late.
+        sleep(left).await;
     }
 }
 
@@ -294,6 +343,7 @@ impl Supervisor {
         &mut self,
         progress: &mut Progress,
         orders: &mut mpsc::Receiver<Duration>,
+        leases: &mut watch::Receiver<Option<Lease>>,
         started: impl Fn(i32) -> F,
     ) -> Last {
         let mut listening = true;
@@ -326,8 +376,26 @@ impl Supervisor {
                     }
                     None => listening = false,
                 },
+                // An error means that the runner is gone: nobody renews any more.
+                Ok(()) = leases.changed(), if progress.lease.is_some() => {
+                    renew(&mut progress.lease, *leases.borrow_and_update());
+                    self.renew(progress.lease).await;
+                }
+                () = lease_end(progress.lease) => {
+                    progress.lease_over = true;
+                    return Last::Lost;
+                }
                 () = at(progress.deadline) => return Last::Lost,
             }
+        }
+    }
+
+    async fn renew(&mut self, lease: Option<Lease>) {
+        let Some(Lease { until_ms, .. }) = lease else {
+            return;
+        };
+        if self.say(&Order::Renew { until_ms }).await.is_err() {
+            tracing::debug!("a supervisor did not take a renewal");
         }
     }
 

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use interrex_proto::digest;
 use serde::{Deserialize, Serialize};
 
 /// Longest id that becomes a path component, in bytes: file systems end at 255, and attempts are appended.
@@ -110,6 +111,18 @@ impl WorkKey {
                 app_id,
                 executor_id,
             } => LogOwner::Executor(app_id.clone(), *executor_id),
+        }
+    }
+
+    /// What it adds (by XOR) to the digest of what this agent runs.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        match self {
+            Self::Driver { driver_id, attempt } => digest::driver(driver_id, *attempt),
+            Self::Executor {
+                app_id,
+                executor_id,
+            } => digest::executor(app_id, *executor_id),
         }
     }
 

@@ -9,17 +9,19 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     metrics,
     process::{
         EndCause, Launch, ProcessEvent, ProcessRunner,
-        attempt::{self, Attempt, exit_of},
+        attempt::{self, Attempt, cause_of, exit_of},
         key::WorkKey,
         proc,
+        protocol::Lease,
         record::{self, AttemptRecord},
         template::Site,
+        work_dirs::WorkDirs,
     },
 };
 
@@ -35,8 +37,8 @@ const FORMER_RETRY: Duration = Duration::from_secs(5);
 /// What every attempt of one runner shares.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
-    /// Where the directories of drivers and executors are made.
-    pub work_dir: PathBuf,
+    /// The directories of drivers and executors.
+    pub work_dirs: WorkDirs,
     /// Where the records of attempts are kept; must exist.
     pub running_dir: PathBuf,
     /// The supervisor's command; the path of the attempt's record is appended.
@@ -52,6 +54,7 @@ pub struct LocalOptions {
 pub struct LocalRunner {
     options: Arc<LocalOptions>,
     orders: Arc<Mutex<BTreeMap<WorkKey, mpsc::Sender<Duration>>>>,
+    leases: watch::Sender<Option<Lease>>,
     events: mpsc::Sender<ProcessEvent>,
 }
 
@@ -64,6 +67,7 @@ impl LocalRunner {
         Self {
             options: Arc::new(options),
             orders: Arc::default(),
+            leases: watch::Sender::new(None),
             events,
         }
     }
@@ -72,6 +76,7 @@ impl LocalRunner {
     /// what it may have left, and tells how it ended. Returns at once.
     pub fn resume(&self, path: PathBuf, record: AttemptRecord) {
         let events = self.events.clone();
+        let in_use = self.options.work_dirs.claim(record.key.owner());
         let patience = tokio::time::Instant::now() + self.options.orphan_grace + FORMER_EXTRA;
         tokio::spawn(async move {
             let key = record.key.clone();
@@ -94,6 +99,7 @@ impl LocalRunner {
                     }
                 }
             };
+            drop(in_use);
             // A closed channel means that the agent is ending; its next life asks again.
             drop(events.send(ProcessEvent::Ended { key, exit, cause }).await);
         });
@@ -119,6 +125,7 @@ impl ProcessRunner for LocalRunner {
             options: Arc::clone(&self.options),
             launch,
             orders,
+            leases: self.leases.subscribe(),
         };
         let runner = self.clone();
         let ordered = tokio::time::Instant::now();
@@ -142,6 +149,10 @@ impl ProcessRunner for LocalRunner {
             // Full or closed: it is being ended already, or has ended.
             order.try_send(grace).ok();
         }
+    }
+
+    fn renew(&self, lease: Lease) {
+        self.leases.send_replace(Some(lease));
     }
 }
 
@@ -173,12 +184,10 @@ fn end_former(
     Ok(Some(record::read_ending(path).map_or(
         (None, EndCause::AgentGone),
         |ending| {
-            let cause = if ending.ordered {
-                EndCause::AgentGone
-            } else {
-                EndCause::Itself
-            };
-            (Some(exit_of(&ending)), cause)
+            (
+                Some(exit_of(&ending)),
+                cause_of(&ending, EndCause::AgentGone),
+            )
         },
     )))
 }

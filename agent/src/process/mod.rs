@@ -12,15 +12,19 @@ pub mod local;
 pub mod proc;
 pub mod protocol;
 pub mod record;
+mod resources;
 pub mod supervisor;
 pub mod template;
 mod tree;
+pub mod work_dirs;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use interrex_proto::v1::{CommandLine, Exit};
 
-pub use key::{LogOwner, UnsafeId, WorkKey};
+pub use key::{LogOwner, UnsafeId, WorkKey, safe_component};
+pub use protocol::Lease;
+pub use work_dirs::WorkDirs;
 
 /// One process to start.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +43,10 @@ pub struct Launch {
     pub resources: BTreeMap<String, Vec<String>>,
     /// gRPC addresses of every master, for `{{MASTERS}}`.
     pub masters: Vec<String>,
+    /// The resource profile of an executor, for `{{RESOURCE_PROFILE_ID}}`; 0 is the application's own description.
+    pub resource_profile: u32,
+    /// Until when it may run unless that is renewed; unset: for ever.
+    pub lease: Option<Lease>,
 }
 
 /// Why a process ended.
@@ -48,6 +56,8 @@ pub enum EndCause {
     Itself,
     /// The agent ordered it.
     Order,
+    /// Its lease was over.
+    LeaseOver,
     /// Its supervisor was killed; what it left was ended by the agent.
     SupervisorLost,
     /// The agent that had started it died, and its tree was ended with it.
@@ -91,6 +101,9 @@ pub trait ProcessRunner: Send + Sync + fmt::Debug + 'static {
     /// Ends the process and its tree: SIGTERM, and SIGKILL after `grace`. An unknown key is ignored: its end has
     /// been told already.
     fn kill(&self, key: &WorkKey, grace: Duration);
+
+    /// Renews every lease. Nothing that was started without one is touched.
+    fn renew(&self, lease: Lease);
 }
 
 // === impl ProcessEvent ===

@@ -4,7 +4,7 @@
 //! [`Notice::NotStarted`], or a [`Notice::Started`] and a [`Notice::Ended`]. The end of the supervisor's stdin is an
 //! order of its own: the agent is gone, end everything.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,19 @@ pub struct ProgramSpec {
     pub stderr: PathBuf,
     /// From SIGTERM to SIGKILL when the agent is gone, in milliseconds.
     pub grace_ms: u64,
+    /// Until when it may run unless that is renewed; unset: for ever.
+    #[serde(default)]
+    pub lease: Option<Lease>,
+}
+
+/// How long something may run that must never run twice in a cluster. The supervisor ends it when the lease is over,
+/// by its own clock: it needs no agent for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The last instant, in milliseconds since the machine started (its suspensions included).
+    pub until_ms: u64,
+    /// From SIGTERM to SIGKILL after that, in milliseconds.
+    pub grace_ms: u64,
 }
 
 /// What the agent may order of a running supervisor.
@@ -38,6 +51,11 @@ pub enum Order {
     Term {
         /// From SIGTERM to SIGKILL, in milliseconds.
         grace_ms: u64,
+    },
+    /// The lease goes on. One that is over stays over, and none is ever shortened.
+    Renew {
+        /// Until when, as in [`Lease`].
+        until_ms: u64,
     },
 }
 
@@ -74,4 +92,33 @@ pub struct Ending {
     pub signal: Option<i32>,
     /// Whether it ended after an order (or after the agent was gone), rather than by itself.
     pub ordered: bool,
+    /// Whether it was ended because its lease was over.
+    #[serde(default)]
+    pub lease_over: bool,
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// A lease up to `until` on the clock of leases, with `grace` after it.
+    #[must_use]
+    pub fn new(until: Duration, grace: Duration) -> Self {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            until_ms: ms(until),
+            grace_ms: ms(grace),
+        }
+    }
+
+    /// The last instant, since the machine started.
+    #[must_use]
+    pub fn until(self) -> Duration {
+        Duration::from_millis(self.until_ms)
+    }
+
+    /// From SIGTERM to SIGKILL.
+    #[must_use]
+    pub fn grace(self) -> Duration {
+        Duration::from_millis(self.grace_ms)
+    }
 }

@@ -5,6 +5,7 @@
 //! the record to `.json.over` when it has seen that nothing is left. All are removed once the result is in the outbox.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -32,6 +33,9 @@ pub struct AttemptRecord {
     pub memory_mib: u64,
     /// When it was started, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
+    /// Addresses of custom resources that it holds.
+    #[serde(default)]
+    pub resources: BTreeMap<String, Vec<String>>,
 }
 
 /// Where an attempt's record is.

@@ -29,10 +29,13 @@ use std::{
 use nix::sys::prctl;
 use serde::Serialize;
 
-use crate::process::{
-    proc,
-    protocol::{LINE_BYTES_MAX, MainProcess, Notice, Order, ProgramSpec},
-    record, tree,
+use crate::{
+    clock,
+    process::{
+        proc,
+        protocol::{LINE_BYTES_MAX, MainProcess, Notice, Order, ProgramSpec},
+        record, tree,
+    },
 };
 
 /// Why a supervisor did not get as far as a running program.
@@ -48,6 +51,8 @@ enum SupervisorError {
     TooLong,
     #[error("the agent's program description cannot be read: {0}")]
     Spec(serde_json::Error),
+    #[error("its lease was over before it could be started")]
+    LeaseOver,
     #[error("output file {path:?}: {source}")]
     Output { path: PathBuf, source: io::Error },
     #[error("program {program:?} could not be started: {source}")]
@@ -105,16 +110,23 @@ fn supervise(
         what: "becoming a subreaper",
         source: errno.into(),
     })?;
+    if spec
+        .lease
+        .is_some_and(|lease| lease.until() <= clock::since_boot())
+    {
+        return Err(SupervisorError::LeaseOver);
+    }
     let child = start(&spec)?;
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     // The child is not waited for yet, so the number is surely its own.
     let start_ticks = proc::stat(pid).map_or(0, |stat| stat.start_ticks);
     agent.tell(&Notice::Started(MainProcess { pid, start_ticks }));
-    let ending =
-        tree::watch(child, agent, spec.grace_ms).map_err(|source| SupervisorError::System {
+    let ending = tree::watch(child, agent, spec.grace_ms, spec.lease).map_err(|source| {
+        SupervisorError::System {
             what: "watching the program",
             source,
-        })?;
+        }
+    })?;
     // On disk first: the agent may be gone, and its next life asks how this ended. A full disk only costs that.
     drop(record::write_ending(&path, &ending));
     agent.tell(&Notice::Ended(ending));

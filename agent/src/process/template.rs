@@ -3,11 +3,11 @@
 //! `{{NAME}}` is replaced in the program, its arguments and the values of its environment; unknown names stay as they
 //! are. The same values come as `INTERREX_NAME` in the environment.
 
-use std::{collections::BTreeMap, env};
+use std::{collections::BTreeMap, env, path::Path};
 
 use interrex_proto::v1::CommandLine;
 
-use crate::process::{Launch, key::WorkKey, proc::TOKEN_VARIABLE};
+use crate::process::{Launch, key::WorkKey, proc::TOKEN_VARIABLE, resources};
 
 /// What of the agent's own environment a program inherits.
 const INHERITED: [&str; 9] = [
@@ -36,10 +36,19 @@ pub struct Rendered {
     pub env: BTreeMap<String, String>,
 }
 
-/// Renders a launch. `token` marks the processes of the attempt and cannot be overridden.
+/// Renders a launch. `resources_file` lists the addresses of its custom resources, where it has any. `token` marks the
+/// processes of the attempt and cannot be overridden.
 #[must_use]
-pub fn render(launch: &Launch, site: &Site, token: &str) -> Rendered {
-    let values = values(launch, site);
+pub fn render(
+    launch: &Launch,
+    site: &Site,
+    resources_file: Option<&Path>,
+    token: &str,
+) -> Rendered {
+    let mut values = values(launch, site);
+    if let Some(path) = resources_file {
+        values.insert("RESOURCES_FILE", path.to_string_lossy().into_owned());
+    }
     let CommandLine {
         program,
         args,
@@ -55,6 +64,7 @@ pub fn render(launch: &Launch, site: &Site, token: &str) -> Rendered {
     for (name, value) in &values {
         environment.insert(format!("INTERREX_{name}"), value.clone());
     }
+    environment.extend(resources::variables(&launch.resources));
     for (name, value) in wanted {
         environment.insert(name.clone(), replace(value, &values));
     }
@@ -90,6 +100,7 @@ fn values(launch: &Launch, site: &Site) -> BTreeMap<&'static str, String> {
         } => {
             values.insert("APP_ID", app_id.clone());
             values.insert("EXECUTOR_ID", executor_id.to_string());
+            values.insert("RESOURCE_PROFILE_ID", launch.resource_profile.to_string());
         }
     }
     values
@@ -126,7 +137,7 @@ mod tests {
             command: CommandLine {
                 program: "/opt/{{APP_ID}}/run".to_owned(),
                 args: vec![
-                    "{{EXECUTOR_ID}}/{{CORES}}".to_owned(),
+                    "{{EXECUTOR_ID}}/{{CORES}}/{{RESOURCE_PROFILE_ID}}".to_owned(),
                     "{{NOPE}} {{ {{EPOCH}}".to_owned(),
                 ],
                 env: BTreeMap::from([
@@ -140,6 +151,8 @@ mod tests {
             memory_mib: 512,
             resources: BTreeMap::from([("gpu".to_owned(), vec!["0".to_owned()])]),
             masters: vec!["a:1".to_owned(), "b:2".to_owned()],
+            resource_profile: 4,
+            lease: None,
         }
     }
 
@@ -152,15 +165,21 @@ mod tests {
 
     #[test]
     fn placeholders_are_replaced_everywhere_and_unknown_ones_stay() {
-        let rendered = render(&launch(WorkKey::executor("app-1", 3)), &site(), "t");
+        let rendered = render(&launch(WorkKey::executor("app-1", 3)), &site(), None, "t");
         assert_eq!(rendered.program, "/opt/app-1/run");
-        assert_eq!(rendered.args, ["3/2", "{{NOPE}} {{ 6"]);
+        assert_eq!(rendered.args, ["3/2/4", "{{NOPE}} {{ 6"]);
         assert_eq!(rendered.env["WHERE"], "h1 http://h1:8081");
     }
 
     #[test]
     fn the_same_values_come_in_the_environment() {
-        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), "t");
+        let file = Path::new("/w/d1/resources.json");
+        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), Some(file), "t");
+        assert_eq!(rendered.env["INTERREX_RESOURCE_GPU"], "0");
+        assert_eq!(
+            rendered.env["INTERREX_RESOURCES_FILE"],
+            "/w/d1/resources.json"
+        );
         assert_eq!(rendered.env["INTERREX_DRIVER_ID"], "d1");
         assert_eq!(rendered.env["INTERREX_ATTEMPT"], "2");
         assert_eq!(rendered.env["INTERREX_MASTERS"], "a:1,b:2");
@@ -171,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_command_may_override_values_but_never_the_token() {
-        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), "t");
+        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), None, "t");
         assert_eq!(rendered.env["INTERREX_CORES"], "mine");
         assert_eq!(rendered.env[TOKEN_VARIABLE], "t");
     }

@@ -22,10 +22,13 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::process::{
-    proc,
-    protocol::{Ending, Order},
-    supervisor::AgentPipe,
+use crate::{
+    clock,
+    process::{
+        proc,
+        protocol::{Ending, Lease, Order},
+        supervisor::AgentPipe,
+    },
 };
 
 /// How often a terminating tree is looked at for newly orphaned processes.
@@ -34,6 +37,8 @@ const TERM_SCAN: Duration = Duration::from_millis(100);
 const KILL_SCAN_MIN: Duration = Duration::from_millis(2);
 /// How seldom, where something does not end (a process in the kernel's hands, say); each round doubles the wait.
 const KILL_SCAN_MAX: Duration = Duration::from_millis(250);
+/// The longest sleep while there is a lease: sleeps do not count the time in which the machine is suspended.
+const LEASE_LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -52,6 +57,9 @@ struct Tree {
     phase: Phase,
     /// Whether the main process was still alive when the first order came.
     ordered: bool,
+    lease: Option<Lease>,
+    /// Whether the end began because the lease was over.
+    lease_over: bool,
     /// Children that have had their SIGTERM.
     asked: BTreeSet<i32>,
     /// The wait before the next round of SIGKILL.
@@ -70,6 +78,7 @@ pub(super) fn watch(
     mut child: Child,
     agent: &mut AgentPipe,
     orphan_grace_ms: u64,
+    lease: Option<Lease>,
 ) -> io::Result<Ending> {
     let main = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
     let mut tree = Tree {
@@ -77,6 +86,8 @@ pub(super) fn watch(
         me: nix::unistd::getpid().as_raw(),
         phase: Phase::Running,
         ordered: false,
+        lease,
+        lease_over: false,
         asked: BTreeSet::new(),
         kill_scan: KILL_SCAN_MIN,
     };
@@ -85,14 +96,19 @@ pub(super) fn watch(
     let mut agent_gone = false;
     while !tree.advance()? {
         let woken = wait(agent, agent_gone, &signals, tree.patience())?;
+        // Before any order is read: a renewal that comes too late gives nothing.
+        tree.heed_lease()?;
         if woken.signals && drain(&signals)? {
             tree.terminate(orphan_grace_ms)?;
         }
         if woken.agent {
             match agent.read_orders() {
                 Ok(Some(orders)) => {
-                    for Order::Term { grace_ms } in orders {
-                        tree.terminate(grace_ms)?;
+                    for order in orders {
+                        match order {
+                            Order::Term { grace_ms } => tree.terminate(grace_ms)?,
+                            Order::Renew { until_ms } => tree.renew(until_ms),
+                        }
                     }
                 }
                 Ok(None) | Err(_) => {
@@ -108,6 +124,7 @@ pub(super) fn watch(
         code: status.code(),
         signal: status.signal(),
         ordered: tree.ordered,
+        lease_over: tree.lease_over,
     })
 }
 
@@ -189,7 +206,11 @@ impl Tree {
     /// How long the loop may sleep; `None`: until something happens.
     fn patience(&self) -> Option<Duration> {
         match self.phase {
-            Phase::Running => None,
+            Phase::Running => self.lease.map(|lease| {
+                let left = lease.until().saturating_sub(clock::since_boot());
+                // Not zero: what is left is less than what poll(2) can wait for.
+                left.clamp(Duration::from_millis(1), LEASE_LOOK)
+            }),
             Phase::Terminating { deadline } => Some(
                 deadline
                     .saturating_duration_since(Instant::now())
@@ -249,6 +270,24 @@ impl Tree {
                 Ok(())
             }
             Phase::Killing => Ok(()),
+        }
+    }
+
+    /// Begins the end, or hurries it, where the lease is over.
+    fn heed_lease(&mut self) -> io::Result<()> {
+        let Some(lease) = self.lease.filter(|it| it.until() <= clock::since_boot()) else {
+            return Ok(());
+        };
+        self.lease = None;
+        let ran = self.phase == Phase::Running;
+        self.terminate(lease.grace_ms)?;
+        self.lease_over = ran && self.ordered;
+        Ok(())
+    }
+
+    fn renew(&mut self, until_ms: u64) {
+        if let Some(lease) = &mut self.lease {
+            lease.until_ms = lease.until_ms.max(until_ms);
         }
     }
 

@@ -11,7 +11,7 @@ use axum::{
 use super::{Shared, WebError};
 use crate::worker::view::WorkerView;
 
-/// Ready: a leader has taken this agent, and its state is on disk. `?verbose` lists every check.
+/// Ready: a leader has taken this agent, its state is on disk, and there is room for new work. `?verbose` lists every check.
 pub(super) async fn readyz(
     State(shared): State<Arc<Shared>>,
     RawQuery(query): RawQuery,
@@ -20,6 +20,7 @@ pub(super) async fn readyz(
     let checks = [
         ("attached", attached(&view)),
         ("disk", shared.site.board.disk_trouble().map_or(Ok(()), Err)),
+        ("accepting", view.not_accepting.clone().map_or(Ok(()), Err)),
         (
             "running",
             if view.stopping {

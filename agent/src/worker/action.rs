@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use interrex_client::session::StreamId;
-use interrex_proto::v1::{RegisterWorker, StaleEpoch, WorkReport};
+use interrex_proto::v1::{Heartbeat, RegisterWorker, StaleEpoch, WorkReport};
 
-use crate::process::{Launch, WorkKey};
+use crate::process::{Launch, Lease, WorkKey};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub enum Action {
         registration: Box<RegisterWorker>,
     },
     /// Tell the leader that this worker lives.
-    Heartbeat,
+    Heartbeat(Heartbeat),
     /// Send a report to the leader; answer `NotSent` where the session has no room.
     Report(WorkReport),
     /// Tell the sender of an old frame that it does not lead any more.
@@ -38,6 +38,8 @@ pub enum Action {
         /// From SIGTERM to SIGKILL.
         grace: Duration,
     },
+    /// Renew the leases of all at-most-once attempts.
+    Renew(Lease),
     /// Write a result to disk, and answer `Stored`.
     Store(WorkReport),
     /// Remove a result from disk.

@@ -12,6 +12,9 @@ use crate::process::ProcessEvent;
 pub struct Now {
     /// Since the machine began; never goes back. All waits are measured with it.
     pub elapsed: Duration,
+    /// Since the machine on which it runs was started, suspensions included; never goes back. Leases are measured
+    /// with it.
+    pub boot: Duration,
     /// The wall clock in milliseconds since the Unix epoch; only ever reported, never compared.
     pub wall_ms: u64,
 }
@@ -67,6 +70,11 @@ pub enum Event {
     NotSent {
         /// Its number.
         sequence: u64,
+    },
+    /// The disk has become too full for new work, or has room again.
+    Disk {
+        /// Why no new work is accepted; unset: it is.
+        trouble: Option<String>,
     },
     /// The time named by `next_deadline` has come.
     Tick,

@@ -7,19 +7,23 @@
 //! What must never happen here: an order of an older epoch is obeyed; two attempts of a driver, or more cores, memory
 //! or addresses than offered, are in use at once; a result is forgotten before a master has acknowledged it.
 
+mod lease;
 mod orders;
 mod session;
 mod task;
 mod work;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use interrex_proto::v1::{WorkReport, WorkerSpec, work_report};
 
 use crate::{
     metrics::Usage,
     outbox::Outbox,
-    process::{WorkKey, record::AttemptRecord},
+    process::{LogOwner, WorkKey, record::AttemptRecord},
     worker::{
         Action, Event, Now,
         memory::Finished,
@@ -28,6 +32,7 @@ use crate::{
     },
 };
 
+use lease::LeaseKeeper;
 use task::{Needs, Task, TaskState};
 
 /// What a machine is made with.
@@ -60,7 +65,13 @@ pub struct WorkerMachine {
     outbox: Outbox,
     finished: Finished,
     stopping: bool,
-    /// Rises when work comes or goes.
+    /// Why no new work is taken.
+    not_accepting: Option<String>,
+    lease: LeaseKeeper,
+    /// When something was heard last, on the clock of leases, and how far that is ahead of the machine's own.
+    boot: Duration,
+    boot_ahead: Duration,
+    /// Rises when work comes or goes, or an end is acknowledged.
     generation: u64,
 }
 
@@ -106,6 +117,10 @@ impl WorkerMachine {
             outbox,
             finished: Finished::default(),
             stopping: false,
+            not_accepting: None,
+            lease: LeaseKeeper::default(),
+            boot: Duration::ZERO,
+            boot_ahead: Duration::ZERO,
             generation: 1,
         }
     }
@@ -114,6 +129,10 @@ impl WorkerMachine {
     #[must_use]
     pub fn handle(&mut self, event: Event, now: Now) -> Vec<Action> {
         let mut actions = Vec::new();
+        self.boot = now.boot;
+        self.boot_ahead = now.boot.saturating_sub(now.elapsed);
+        // Before anything is heard: an acknowledgement that comes too late gives nothing.
+        self.heed_lease(now, &mut actions);
         match event {
             Event::RegistrationWanted { stream } => self.register(stream, &mut actions),
             Event::Attached {
@@ -124,7 +143,10 @@ impl WorkerMachine {
                 self.on_attached(epoch, master, *registered, now, &mut actions);
             }
             Event::Frame { epoch, body } => self.on_frame(epoch, *body, now, &mut actions),
-            Event::Detached { reason: _ } => self.attached = None,
+            Event::Detached { reason: _ } => {
+                self.attached = None;
+                self.lease.detached();
+            }
             Event::Refused {
                 master,
                 reason,
@@ -137,6 +159,10 @@ impl WorkerMachine {
                 self.outbox.stored(sequence, stored, now.elapsed);
             }
             Event::NotSent { sequence } => self.outbox.not_sent(sequence, now.elapsed),
+            Event::Disk { trouble } => {
+                self.not_accepting = trouble;
+                self.beat_soon(now);
+            }
             Event::Tick => self.on_tick(now, &mut actions),
             Event::Stop => self.on_stop(now, &mut actions),
         }
@@ -156,7 +182,17 @@ impl WorkerMachine {
             TaskState::Starting | TaskState::Running | TaskState::Ending(_) => None,
         });
         let outbox = self.outbox.next_due(self.attached.is_some());
-        heartbeat.into_iter().chain(launches).chain(outbox).min()
+        let lease = self
+            .tasks
+            .values()
+            .any(Task::needs_lease)
+            .then(|| self.lease.until().saturating_sub(self.boot_ahead));
+        heartbeat
+            .into_iter()
+            .chain(launches)
+            .chain(outbox)
+            .chain(lease)
+            .min()
     }
 
     /// Whether no work is left.
@@ -177,7 +213,13 @@ impl WorkerMachine {
         self.outbox.is_empty()
     }
 
-    /// Rises when work comes or goes.
+    /// Whose results no master has acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> BTreeSet<LogOwner> {
+        self.outbox.result_keys().map(WorkKey::owner).collect()
+    }
+
+    /// Rises when work comes or goes, or an end is acknowledged.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -225,6 +267,7 @@ impl WorkerMachine {
                 .map(|attached| attached.master.clone()),
             refusals: self.refusals.clone(),
             stopping: self.stopping,
+            not_accepting: self.not_accepting.clone(),
             unacknowledged: self.outbox.len(),
             processes: self
                 .tasks
@@ -280,7 +323,7 @@ impl WorkerMachine {
             && attached.next_heartbeat <= now.elapsed
         {
             attached.next_heartbeat = now.elapsed + attached.heartbeat_interval;
-            actions.push(Action::Heartbeat);
+            actions.push(Action::Heartbeat(self.heartbeat(now)));
         }
         self.give_up_waiting(now, actions);
         actions.extend(

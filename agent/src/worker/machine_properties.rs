@@ -120,7 +120,8 @@ impl World {
             | Action::PersistCluster(_)
             | Action::PersistMasters(_)
             | Action::Register { .. }
-            | Action::Heartbeat
+            | Action::Heartbeat(_)
+            | Action::Renew(_)
             | Action::Stale(_) => {}
         }
         None
@@ -216,7 +217,7 @@ proptest! {
         let mut machine = WorkerMachine::new(options(), 1, Vec::new(), Vec::new());
         let mut world = World::default();
         let mut elapsed = Duration::ZERO;
-        let now = |elapsed| Now { elapsed, wall_ms: 0 };
+        let now = |elapsed| Now { elapsed, boot: elapsed, wall_ms: 0 };
         drive(&mut machine, &mut world, attached_event(5), now(elapsed));
         for step in &steps {
             if let Step::Wait { seconds } = step {

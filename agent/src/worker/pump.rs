@@ -13,16 +13,16 @@ use std::{
 use interrex_client::session::{Delivery, SessionEvent, SessionHandle};
 use interrex_proto::{
     clock,
-    v1::{Heartbeat, WorkReport, peer_frame},
+    v1::{WorkReport, peer_frame},
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    metrics,
+    clock as lease_clock, metrics,
     process::{LogOwner, ProcessEvent, ProcessRunner, WorkKey},
     state::{AgentState, StateDir},
     worker::{Action, Event, Now, WorkerMachine, store::Change, view::WorkerView},
@@ -49,13 +49,15 @@ const STOP_REPORTS: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Query(pub(crate) oneshot::Sender<WorkerView>);
 
-/// Whose log files may still grow, and whether the state on disk is current. Shared with the web server.
+/// Whose log files may still grow, whose results are not acknowledged, and whether the state on disk is current. Shared
+/// with the web server and the clean-up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board(Arc<RwLock<Notes>>);
 
 #[derive(Debug, Default)]
 struct Notes {
     live: BTreeSet<LogOwner>,
+    unacknowledged: BTreeSet<LogOwner>,
     disk_trouble: Option<String>,
 }
 
@@ -70,6 +72,10 @@ pub(crate) struct Pump {
     pub(crate) stored: mpsc::Receiver<Event>,
     pub(crate) queries: mpsc::Receiver<Query>,
     pub(crate) board: Board,
+    /// Why the clean-up would have no new work; closed when the agent has none.
+    pub(crate) disk: watch::Receiver<Option<String>>,
+    /// Tells the clean-up that work has ended.
+    pub(crate) ended: Arc<Notify>,
     pub(crate) state: AgentState,
     pub(crate) state_dir: Arc<StateDir>,
     pub(crate) kill_grace: Duration,
@@ -94,6 +100,15 @@ enum Stop {
 // === impl Board ===
 
 impl Board {
+    /// With what an earlier life has left.
+    pub(crate) fn new(machine: &WorkerMachine) -> Self {
+        let board = Self::default();
+        let live = machine.view().processes;
+        let live = live.iter().map(|it| it.work.owner()).collect();
+        board.set_work(live, machine.unacknowledged());
+        board
+    }
+
     /// Whether something may still write to the logs of `owner`.
     pub(crate) fn is_live(&self, owner: &LogOwner) -> bool {
         self.0
@@ -112,8 +127,16 @@ impl Board {
             .clone()
     }
 
-    fn set_live(&self, live: BTreeSet<LogOwner>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).live = live;
+    /// Whose directories must stay: work without a result, or with one that no master has acknowledged.
+    pub(crate) fn kept(&self) -> BTreeSet<LogOwner> {
+        let notes = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        notes.live.union(&notes.unacknowledged).cloned().collect()
+    }
+
+    fn set_work(&self, live: BTreeSet<LogOwner>, unacknowledged: BTreeSet<LogOwner>) {
+        let mut notes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        notes.live = live;
+        notes.unacknowledged = unacknowledged;
     }
 
     fn set_disk_trouble(&self, trouble: Option<String>) {
@@ -137,8 +160,9 @@ impl Pump {
             if generation != self.machine.generation() {
                 generation = self.machine.generation();
                 let view = self.machine.view();
-                self.board
-                    .set_live(view.processes.iter().map(|it| it.work.owner()).collect());
+                let live = view.processes.iter().map(|it| it.work.owner()).collect();
+                self.board.set_work(live, self.machine.unacknowledged());
+                self.ended.notify_one();
             }
             metrics::publish(&self.machine.usage());
             if self.is_stopped(&mut stop) {
@@ -164,6 +188,9 @@ impl Pump {
                     Event::Process(event)
                 }
                 Some(event) = self.stored.recv() => event,
+                Ok(()) = self.disk.changed() => {
+                    Event::Disk { trouble: self.disk.borrow_and_update().clone() }
+                }
                 Some(Query(answer)) = self.queries.recv() => {
                     // Whoever asked may have left.
                     drop(answer.send(self.machine.view()));
@@ -221,6 +248,7 @@ impl Pump {
     fn now(&self) -> Now {
         Now {
             elapsed: self.began.elapsed(),
+            boot: lease_clock::since_boot(),
             wall_ms: clock::now_ms(),
         }
     }
@@ -258,9 +286,8 @@ impl Pump {
                     tracing::debug!("a registration came too late: the session is closed");
                 }
             }
-            Action::Heartbeat => {
-                self.send(peer_frame::Body::Heartbeat(Heartbeat::default()))
-                    .await;
+            Action::Heartbeat(heartbeat) => {
+                self.send(peer_frame::Body::Heartbeat(heartbeat)).await;
             }
             Action::Report(report) => return self.send_report(report).await,
             Action::Stale(stale) => {
@@ -275,6 +302,7 @@ impl Pump {
                 tracing::info!(work = %key, ?grace, "ending");
                 self.runner.kill(&key, grace);
             }
+            Action::Renew(lease) => self.runner.renew(lease),
             Action::Store(report) => {
                 let sequence = report.sequence;
                 if self

@@ -14,6 +14,8 @@ pub(crate) enum EndReason {
     Order,
     /// A later attempt of the same driver was ordered.
     Superseded,
+    /// It may run at most once, and its lease was over.
+    NoLeader,
     /// The agent stops.
     AgentStops,
     /// It belonged to an earlier life of the agent.
@@ -103,9 +105,13 @@ impl Outcome {
                 exit,
                 message: String::new(),
             },
+            (EndCause::LeaseOver, _) => Self {
+                exit,
+                ..Self::killed(EndReason::NoLeader.words())
+            },
             (
                 EndCause::Order | EndCause::SupervisorLost | EndCause::AgentGone,
-                Some(reason @ (EndReason::Order | EndReason::Superseded)),
+                Some(reason @ (EndReason::Order | EndReason::Superseded | EndReason::NoLeader)),
             ) => Self {
                 exit,
                 ..Self::killed(reason.words())
@@ -150,6 +156,7 @@ impl EndReason {
         match self {
             Self::Order => "killed by order",
             Self::Superseded => "superseded by a later attempt",
+            Self::NoLeader => "stopped: no leader for the length of its lease; at most once",
             Self::AgentStops => "the agent was stopped",
             Self::FormerLife => "the agent was restarted",
         }

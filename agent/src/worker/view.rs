@@ -21,6 +21,8 @@ pub struct WorkerView {
     pub refusals: BTreeMap<String, String>,
     /// Whether it is ending.
     pub stopping: bool,
+    /// Why it takes no new work; unset: it does.
+    pub not_accepting: Option<String>,
     /// Reports that no master has acknowledged.
     pub unacknowledged: usize,
     /// Work without a result.
@@ -42,4 +44,6 @@ pub struct ProcessView {
     pub memory_mib: u64,
     /// When it was started, in milliseconds since the Unix epoch; 0 while it was not.
     pub started_at_ms: u64,
+    /// Whether it is ended when there is no leader for the length of a lease.
+    pub at_most_once: bool,
 }

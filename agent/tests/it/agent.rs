@@ -14,7 +14,7 @@ use crate::{
     support::{alive, eventually, pid_in, sh, soon, supervisor},
 };
 
-fn options(work_dir: &Path, masters: &[&str]) -> AgentOptions {
+pub(crate) fn options(work_dir: &Path, masters: &[&str]) -> AgentOptions {
     AgentOptions {
         masters: masters.iter().map(|&address| address.to_owned()).collect(),
         cores: 2,
@@ -29,17 +29,19 @@ fn options(work_dir: &Path, masters: &[&str]) -> AgentOptions {
 }
 
 /// An agent in this process, and the means to stop it.
-struct Running {
-    agent: RunningAgent,
+pub(crate) struct Running {
+    pub(crate) agent: RunningAgent,
     shutdown: CancellationToken,
 }
 
 impl Running {
-    async fn start(work_dir: &Path, masters: &[&str]) -> Self {
+    pub(crate) async fn start(work_dir: &Path, masters: &[&str]) -> Self {
+        Self::with(options(work_dir, masters)).await
+    }
+
+    pub(crate) async fn with(options: AgentOptions) -> Self {
         let shutdown = CancellationToken::new();
-        let agent = Agent::start(options(work_dir, masters), shutdown.clone())
-            .await
-            .unwrap();
+        let agent = Agent::start(options, shutdown.clone()).await.unwrap();
         Self { agent, shutdown }
     }
 
@@ -47,14 +49,14 @@ impl Running {
         format!("http://{}{path}", self.agent.web_addr)
     }
 
-    async fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let answer = soon("an answer", reqwest::get(self.url(path)))
             .await
             .unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         soon("the end of the agent", self.agent.stopped()).await;
     }
@@ -332,10 +334,10 @@ const WORK_DIR: &str = "INTERREX_TEST_WORK_DIR";
 const MASTER: &str = "INTERREX_TEST_MASTER";
 
 /// An agent in a process of its own, which can be killed.
-struct Victim(std::process::Child);
+pub(crate) struct Victim(std::process::Child);
 
 impl Victim {
-    fn start(work_dir: &Path, master: &str) -> Self {
+    pub(crate) fn start(work_dir: &Path, master: &str) -> Self {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["agent::as_a_process_of_its_own", "--exact", "--ignored"])
             .env(WORK_DIR, work_dir)
@@ -346,7 +348,12 @@ impl Victim {
         Self(child)
     }
 
-    fn kill(mut self) {
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = i32::try_from(self.0.id()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+    }
+
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }

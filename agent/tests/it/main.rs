@@ -9,6 +9,9 @@
 )]
 
 mod agent;
+mod at_most_once;
 mod master;
 mod runner;
+mod runner_leases;
+mod stubborn;
 mod support;

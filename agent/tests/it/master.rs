@@ -6,12 +6,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{Stream, StreamExt};
 use interrex_proto::v1::{
-    CommandLine, DriverChanged, DriverSpec, LaunchDriver, MasterFrame, PeerFrame, ProcessState,
-    Refused, RegisterWorker, Registered, ReportAck, WorkReport, master_frame, peer_frame,
+    CommandLine, DriverChanged, DriverSpec, HeartbeatAck, LaunchDriver, MasterFrame, PeerFrame,
+    ProcessState, Refused, RegisterWorker, Registered, ReportAck, WorkReport, master_frame,
+    peer_frame,
     session_server::{Session, SessionServer},
     work_report,
 };
@@ -22,6 +24,8 @@ use tonic::{Request, Response, Status, Streaming, transport::server::TcpIncoming
 use crate::support::{eventually, soon};
 
 pub(crate) const CLUSTER: &str = "c1";
+/// What it gives to what runs at most once.
+pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
 /// What a master has heard, and where it can answer.
 #[derive(Clone)]
@@ -85,6 +89,7 @@ impl Hears {
                     cluster_id: CLUSTER.to_owned(),
                     master_id: "m1".to_owned(),
                     heartbeat_interval_ms: 100,
+                    at_most_once_lease_ms: u64::try_from(LEASE.as_millis()).unwrap(),
                     ..Registered::default()
                 })];
                 if !registration.unacknowledged.is_empty() {
@@ -96,6 +101,10 @@ impl Hears {
                     answers.push(ack(sequences));
                 }
                 answers
+            }
+            peer_frame::Body::Heartbeat(heartbeat) => {
+                let sequence = heartbeat.sequence;
+                vec![master_frame::Body::HeartbeatAck(HeartbeatAck { sequence })]
             }
             peer_frame::Body::Report(report) => vec![ack(vec![report.sequence])],
             _ => Vec::new(),
@@ -170,14 +179,30 @@ impl Master {
     }
 
     pub(crate) async fn launch(&self, attempt: u32, command: CommandLine) {
+        self.launch_spec("d1", attempt, command, false).await;
+    }
+
+    /// A driver that may run at most once.
+    pub(crate) async fn launch_once(&self, command: CommandLine) {
+        self.launch_spec("d1", 1, command, true).await;
+    }
+
+    pub(crate) async fn launch_spec(
+        &self,
+        driver_id: &str,
+        attempt: u32,
+        command: CommandLine,
+        at_most_once: bool,
+    ) {
         let spec = DriverSpec {
             command: Some(command),
             cores: 1,
             memory_mib: 64,
+            at_most_once,
             ..DriverSpec::default()
         };
         self.order(master_frame::Body::LaunchDriver(LaunchDriver {
-            driver_id: "d1".to_owned(),
+            driver_id: driver_id.to_owned(),
             attempt,
             spec: Some(spec),
             resources: Vec::new(),

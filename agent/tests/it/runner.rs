@@ -8,7 +8,7 @@ use std::{
 };
 
 use interrex_agent::process::{
-    EndCause, ProcessEvent, ProcessRunner, WorkKey, proc,
+    EndCause, Lease, ProcessEvent, ProcessRunner, WorkKey, proc,
     protocol::{Notice, ProgramSpec},
     record::{self, AttemptRecord},
 };
@@ -269,8 +269,8 @@ async fn a_stranger_with_the_recorded_pid_is_never_signalled() {
 }
 
 /// A supervisor as an agent would have it, held by a shell that stands for the agent.
-struct Orphans {
-    bench: Bench,
+pub(crate) struct Orphans {
+    pub(crate) bench: Bench,
     holder: std::process::Child,
     token: String,
 }
@@ -281,6 +281,10 @@ fn under_a_holder(script: &str) -> Orphans {
 }
 
 fn under_a_holder_with(script: &str, grace_ms: u64) -> Orphans {
+    under_a_holder_for(script, grace_ms, None)
+}
+
+pub(crate) fn under_a_holder_for(script: &str, grace_ms: u64, lease: Option<Lease>) -> Orphans {
     let bench = Bench::new();
     // Of its own: other tests sweep at the same time.
     let token = uuid::Uuid::new_v4().to_string();
@@ -290,6 +294,7 @@ fn under_a_holder_with(script: &str, grace_ms: u64) -> Orphans {
         cores: 1,
         memory_mib: 1,
         started_at_ms: 1,
+        resources: Default::default(),
     };
     let path = bench.record(&key());
     record::write(&path, &record).unwrap();
@@ -305,6 +310,7 @@ fn under_a_holder_with(script: &str, grace_ms: u64) -> Orphans {
         stdout: bench.path("d1/stdout"),
         stderr: bench.path("d1/stderr"),
         grace_ms,
+        lease,
     };
     let mut line = serde_json::to_vec(&spec).unwrap();
     line.push(b'\n');
@@ -337,13 +343,13 @@ impl Orphans {
             .collect()
     }
 
-    fn kill_holder(&mut self) {
+    pub(crate) fn kill_holder(&mut self) {
         self.holder.kill().unwrap();
         self.holder.wait().unwrap();
     }
 
     /// What the next life of the agent hears of the attempt.
-    async fn next_life(&mut self) -> ProcessEvent {
+    pub(crate) async fn next_life(&mut self) -> ProcessEvent {
         let records = record::list(&self.bench.path(".running")).unwrap();
         let [(path, record)] = <[_; 1]>::try_from(records).unwrap();
         self.bench.runner.resume(path, record);

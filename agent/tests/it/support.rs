@@ -10,7 +10,7 @@ use std::{
 };
 
 use interrex_agent::process::{
-    Launch, ProcessEvent, WorkKey,
+    Launch, ProcessEvent, WorkDirs, WorkKey,
     local::{LocalOptions, LocalRunner},
     proc,
     template::Site,
@@ -81,6 +81,8 @@ pub(crate) fn launch(key: WorkKey, command: CommandLine) -> Launch {
         memory_mib: 512,
         resources: BTreeMap::new(),
         masters: vec!["127.0.0.1:7077".to_owned()],
+        resource_profile: 0,
+        lease: None,
     }
 }
 
@@ -98,7 +100,7 @@ impl Bench {
         fs::create_dir(&running_dir).unwrap();
         let (events_tx, events) = mpsc::channel(64);
         let options = LocalOptions {
-            work_dir: directory.path().to_owned(),
+            work_dirs: WorkDirs::new(directory.path().to_owned(), directory.path().join(".trash")),
             running_dir,
             supervisor: supervisor(),
             site: Site {

@@ -53,13 +53,15 @@ impl WorkerMachine {
             memory_mib: spec.memory_mib,
             resources: resources(order.resources),
             masters: self.options.masters.clone(),
+            resource_profile: 0,
+            lease: None,
         };
         for earlier in self.attempts(&order.driver_id, order.attempt) {
             if earlier != launch.key {
                 self.end(&earlier, EndReason::Superseded, now, actions);
             }
         }
-        self.take(launch, now, actions);
+        self.take(launch, spec.at_most_once, now, actions);
     }
 
     pub(super) fn launch_executor(
@@ -86,8 +88,10 @@ impl WorkerMachine {
             memory_mib: order.memory_mib,
             resources: resources(order.resources),
             masters: self.options.masters.clone(),
+            resource_profile: order.resource_profile,
+            lease: None,
         };
-        self.take(launch, now, actions);
+        self.take(launch, false, now, actions);
     }
 
     /// Ends `attempt` and every smaller one. An attempt that is unknown here has no process here, and the master is
@@ -158,16 +162,21 @@ impl WorkerMachine {
     }
 
     /// Takes a new launch: starts it now, or lets it wait.
-    fn take(&mut self, launch: Launch, now: Now, actions: &mut Actions) {
+    ///
+    /// Whatever is refused is told: an order that is dropped in silence would be sent again for ever.
+    fn take(&mut self, launch: Launch, at_most_once: bool, now: Now, actions: &mut Actions) {
         let key = launch.key.clone();
         let refusal = if self.stopping {
-            Some(Outcome::lost(&key, EndReason::AgentStops))
+            Some(Outcome::killed(EndReason::AgentStops.words()))
+        } else if let Some(reason) = &self.not_accepting {
+            Some(Outcome::killed(format!("not accepting new work: {reason}")))
         } else if let Err(error) = key.file_stem() {
             Some(Outcome::failed(error.to_string()))
         } else {
             self.arrivals += 1;
             let task = Task::waiting(
                 launch,
+                at_most_once,
                 self.arrivals,
                 now.elapsed + self.options.launch_wait,
             );
@@ -182,7 +191,12 @@ impl WorkerMachine {
         };
         match refusal {
             Some(outcome) => self.report(&key, outcome, now, actions),
-            None => self.start_waiting(actions),
+            None => {
+                if at_most_once && self.lease.is_over(now.boot) {
+                    self.beat_soon(now);
+                }
+                self.start_waiting(actions);
+            }
         }
     }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use interrex_client::session::{LEARNT_MASTERS_MAX, StreamId};
 use interrex_proto::v1::{
-    MasterAddress, RegisterWorker, Registered, RunningDriver, RunningExecutor, StaleEpoch,
-    master_frame,
+    Heartbeat, MasterAddress, RegisterWorker, Registered, RunningDriver, RunningExecutor,
+    StaleEpoch, master_frame,
 };
 
-use super::{Actions, Attached, WorkerMachine};
+use super::{Actions, Attached, Task, WorkerMachine};
 use crate::{
     metrics,
     process::WorkKey,
@@ -93,7 +93,15 @@ impl WorkerMachine {
             milliseconds => Duration::from_millis(milliseconds),
         };
         let heartbeat_interval = asked.clamp(HEARTBEAT_INTERVAL_MIN, HEARTBEAT_INTERVAL_MAX);
-        let next_heartbeat = now.elapsed + heartbeat_interval;
+        self.lease
+            .told(Duration::from_millis(registered.at_most_once_lease_ms));
+        // What needs a lease, and what the leader has to know, does not wait for the interval.
+        let soon = self.not_accepting.is_some() || self.tasks.values().any(|it| it.at_most_once);
+        let next_heartbeat = if soon {
+            now.elapsed
+        } else {
+            now.elapsed + heartbeat_interval
+        };
         self.attached = Some(Attached {
             epoch,
             master,
@@ -142,13 +150,13 @@ impl WorkerMachine {
                 }
             }
             Body::Masters(named) => self.masters_named(named.masters, actions),
+            Body::HeartbeatAck(ack) => self.heard(ack.sequence, now, actions),
             // The session's own business, or an application's.
             Body::Standby(_)
             | Body::Registered(_)
             | Body::MasterChanged(_)
             | Body::Refused(_)
             | Body::Reregister(_)
-            | Body::HeartbeatAck(_)
             | Body::ExecutorAdded(_)
             | Body::ExecutorUpdated(_)
             | Body::WorkerRemoved(_)
@@ -177,10 +185,52 @@ impl WorkerMachine {
         false
     }
 
+    /// The next heartbeat: how this worker stands.
+    pub(super) fn heartbeat(&mut self, now: Now) -> Heartbeat {
+        Heartbeat {
+            digest: self.digest(),
+            sequence: self.lease.sent(now.boot),
+            not_accepting: self.not_accepting.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The next heartbeat does not wait for its interval.
+    pub(super) fn beat_soon(&mut self, now: Now) {
+        if let Some(attached) = &mut self.attached {
+            attached.next_heartbeat = now.elapsed;
+        }
+    }
+
+    /// Everything taken whose end is not acknowledged; see `Heartbeat.digest`.
+    fn digest(&self) -> u64 {
+        let ended = self
+            .outbox
+            .result_keys()
+            .filter(|key| !self.tasks.contains_key(key));
+        self.tasks
+            .keys()
+            .chain(ended)
+            .fold(0, |digest, key| digest ^ key.digest())
+    }
+
+    /// The leader has heard a heartbeat: leases go on.
+    fn heard(&mut self, sequence: u64, now: Now, actions: &mut Actions) {
+        if !self.lease.acknowledged(sequence) || self.lease.is_over(now.boot) {
+            return;
+        }
+        if self.tasks.values().any(Task::needs_lease) {
+            actions.push(Action::Renew(self.lease.lease()));
+        }
+        if self.tasks.values().any(|task| task.at_most_once) {
+            self.start_waiting(actions);
+        }
+    }
+
     fn acknowledged(&mut self, sequence: u64, actions: &mut Actions) {
         if let Some(report) = self.outbox.acknowledge(sequence)
             && report.result
         {
+            self.generation += 1;
             actions.push(Action::Forget(report.sequence));
             self.finished.remember(report.key, report.body);
         }

@@ -1,6 +1,9 @@
 //! One piece of work, and what it holds of the machine.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use interrex_proto::v1::WorkerSpec;
 
@@ -13,6 +16,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {
     pub(super) needs: Needs,
+    pub(super) at_most_once: bool,
     pub(super) started_at_ms: u64,
     pub(super) pid: Option<i32>,
     pub(super) state: TaskState,
@@ -45,16 +49,16 @@ pub(super) struct Needs {
 // === impl Task ===
 
 impl Task {
-    pub(super) fn waiting(launch: Launch, arrival: u64, until: Duration) -> Self {
-        let addresses = launch
-            .resources
-            .iter()
-            .flat_map(|(name, addresses)| addresses.iter().map(|at| (name.clone(), at.clone())))
-            .collect();
+    pub(super) fn waiting(
+        launch: Launch,
+        at_most_once: bool,
+        arrival: u64,
+        until: Duration,
+    ) -> Self {
         let needs = Needs {
             cores: launch.cores,
             memory_mib: launch.memory_mib,
-            addresses,
+            addresses: pairs(&launch.resources),
         };
         let state = TaskState::Waiting {
             launch: Box::new(launch),
@@ -63,6 +67,7 @@ impl Task {
         };
         Self {
             needs,
+            at_most_once,
             started_at_ms: 0,
             pid: None,
             state,
@@ -73,11 +78,12 @@ impl Task {
         let needs = Needs {
             cores: record.cores,
             memory_mib: record.memory_mib,
-            addresses: BTreeSet::new(),
+            addresses: pairs(&record.resources),
         };
         let state = TaskState::Ending(EndReason::FormerLife);
         Self {
             needs,
+            at_most_once: false,
             started_at_ms: record.started_at_ms,
             pid: None,
             state,
@@ -106,8 +112,25 @@ impl Task {
             cores: self.needs.cores,
             memory_mib: self.needs.memory_mib,
             started_at_ms: self.started_at_ms,
+            at_most_once: self.at_most_once,
         }
     }
+
+    /// Whether it has to end when there is no lease.
+    pub(super) fn needs_lease(&self) -> bool {
+        match self.state {
+            TaskState::Starting | TaskState::Running => self.at_most_once,
+            // One that waits is not started without a lease, and an end only has to go on.
+            TaskState::Waiting { .. } | TaskState::Ending(_) => false,
+        }
+    }
+}
+
+fn pairs(resources: &BTreeMap<String, Vec<String>>) -> BTreeSet<(String, String)> {
+    resources
+        .iter()
+        .flat_map(|(name, addresses)| addresses.iter().map(|at| (name.clone(), at.clone())))
+        .collect()
 }
 
 // === impl Needs ===
@@ -128,6 +151,14 @@ impl Needs {
             return Err(format!(
                 "{memory_mib} MiB would be in use, {offered} are offered"
             ));
+        }
+        let offered = |(name, address): &&(String, String)| {
+            spec.resources
+                .iter()
+                .any(|it| it.name == *name && it.addresses.contains(address))
+        };
+        if let Some((name, address)) = self.addresses.iter().find(|it| !offered(it)) {
+            return Err(format!("{name} {address} is not offered"));
         }
         match self.addresses.intersection(&used.addresses).next() {
             Some((name, address)) => Err(format!("{name} {address} is in use")),

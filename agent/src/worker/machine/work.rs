@@ -2,7 +2,8 @@
 
 use super::{Actions, TaskState, WorkerMachine};
 use crate::{
-    process::{ProcessEvent, WorkKey},
+    metrics,
+    process::{EndCause, ProcessEvent, WorkKey},
     worker::{
         Action, Now,
         report::{EndReason, Outcome},
@@ -28,7 +29,12 @@ impl WorkerMachine {
             ProcessEvent::NotStarted { key, message } => {
                 let outcome = match task.state {
                     TaskState::Ending(EndReason::Order) => Outcome::killed(message),
-                    TaskState::Ending(reason) => Outcome::lost(&key, reason),
+                    TaskState::Ending(reason @ (EndReason::Superseded | EndReason::NoLeader)) => {
+                        Outcome::killed(reason.words())
+                    }
+                    TaskState::Ending(reason @ (EndReason::AgentStops | EndReason::FormerLife)) => {
+                        Outcome::lost(&key, reason)
+                    }
                     TaskState::Waiting { .. } | TaskState::Starting | TaskState::Running => {
                         Outcome::failed(message)
                     }
@@ -41,6 +47,9 @@ impl WorkerMachine {
                     TaskState::Ending(reason) => Some(reason),
                     TaskState::Waiting { .. } | TaskState::Starting | TaskState::Running => None,
                 };
+                if cause == EndCause::LeaseOver || reason == Some(EndReason::NoLeader) {
+                    metrics::lease_ended();
+                }
                 let outcome = Outcome::of_end(&key, reason, cause, exit);
                 self.finish(&key, outcome, now, actions);
                 self.start_waiting(actions);
@@ -60,16 +69,19 @@ impl WorkerMachine {
             return;
         };
         match task.state {
+            // It never ran, and may be started anywhere else.
             TaskState::Waiting { .. } => {
-                let outcome = match reason {
-                    EndReason::Order | EndReason::Superseded => Outcome::killed(reason.words()),
-                    EndReason::AgentStops | EndReason::FormerLife => Outcome::lost(key, reason),
-                };
-                self.finish(key, outcome, now, actions);
+                self.finish(key, Outcome::killed(reason.words()), now, actions);
             }
             TaskState::Starting | TaskState::Running => {
                 task.state = TaskState::Ending(reason);
-                let grace = self.options.kill_grace;
+                let grace = match reason {
+                    EndReason::NoLeader => self.lease.grace(),
+                    EndReason::Order
+                    | EndReason::Superseded
+                    | EndReason::AgentStops
+                    | EndReason::FormerLife => self.options.kill_grace,
+                };
                 actions.push(Action::Kill {
                     key: key.clone(),
                     grace,
@@ -81,6 +93,22 @@ impl WorkerMachine {
                     task.state = TaskState::Ending(reason);
                 }
             }
+        }
+    }
+
+    /// Ends the attempts that may run at most once, where the lease is over.
+    pub(super) fn heed_lease(&mut self, now: Now, actions: &mut Actions) {
+        if !self.lease.is_over(now.boot) {
+            return;
+        }
+        let over: Vec<WorkKey> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.needs_lease())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in over {
+            self.end(&key, EndReason::NoLeader, now, actions);
         }
     }
 
@@ -101,9 +129,10 @@ impl WorkerMachine {
             let Some(task) = self.tasks.get_mut(&key) else {
                 continue;
             };
-            if let TaskState::Waiting { launch, .. } =
+            if let TaskState::Waiting { mut launch, .. } =
                 std::mem::replace(&mut task.state, TaskState::Starting)
             {
+                launch.lease = task.at_most_once.then(|| self.lease.lease());
                 actions.push(Action::Start(launch));
             }
         }
@@ -135,6 +164,9 @@ impl WorkerMachine {
             if let Some((earlier, _)) = self.tasks.range(earlier).next() {
                 return Some(format!("{earlier} has not ended"));
             }
+        }
+        if task.at_most_once && self.lease.is_over(self.boot) {
+            return Some("no leader has acknowledged a heartbeat of this agent".to_owned());
         }
         task.needs.fits(&self.used(), &self.options.spec).err()
     }

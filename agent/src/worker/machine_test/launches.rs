@@ -160,7 +160,7 @@ fn a_launch_that_does_not_fit_waits_for_room_and_fails_at_its_deadline() {
     assert_eq!(
         machine.handle(Event::Tick, at(31)),
         [
-            Action::Heartbeat,
+            heartbeat(1, &[e(1), e(2), e(3)]),
             Action::Store(report(FIRST + 1, &e(2), late, 31))
         ]
     );
@@ -209,6 +209,11 @@ fn what_can_never_run_fails_at_once() {
             WorkKey::driver("d2", 1),
             "field `spec.command` is missing",
         ),
+        (
+            with_gpu("7"),
+            WorkKey::executor("a1", 1),
+            "it can never fit: gpu 7 is not offered",
+        ),
     ];
     for (sequence, (body, key, message)) in (FIRST..).zip(cases) {
         assert_eq!(
@@ -223,22 +228,34 @@ fn what_can_never_run_fails_at_once() {
     }
 }
 
+fn with_gpu(address: &str) -> Body {
+    let Body::LaunchExecutor(order) = launch_executor("a1", 1, 1) else {
+        panic!("not a launch")
+    };
+    let gpu = ResourceAddresses {
+        name: "gpu".to_owned(),
+        addresses: vec![address.to_owned()],
+    };
+    Body::LaunchExecutor(LaunchExecutor {
+        resources: vec![gpu],
+        ..order
+    })
+}
+
 #[test]
 fn an_address_of_a_resource_is_never_used_twice() {
     let mut machine = attached();
-    let with_gpu = |id| {
-        let Body::LaunchExecutor(mut order) = launch_executor("a1", id, 1) else {
+    let second = || {
+        let Body::LaunchExecutor(order) = with_gpu("0") else {
             panic!("not a launch")
         };
-        let addresses = vec!["0".to_owned()];
-        order.resources = vec![ResourceAddresses {
-            name: "gpu".to_owned(),
-            addresses,
-        }];
-        frame(Body::LaunchExecutor(order))
+        frame(Body::LaunchExecutor(LaunchExecutor {
+            executor_id: 2,
+            ..order
+        }))
     };
-    assert_eq!(machine.handle(with_gpu(1), at(1)).len(), 1);
-    assert_eq!(machine.handle(with_gpu(2), at(1)), []);
+    assert_eq!(machine.handle(frame(with_gpu("0")), at(1)).len(), 1);
+    assert_eq!(machine.handle(second(), at(1)), []);
     let actions = machine.handle(
         ended(&WorkKey::executor("a1", 1), EndCause::Itself, 0),
         at(2),

@@ -1,6 +1,7 @@
 //! One behaviour of the worker machine at a time: the whole list of actions is compared.
 
 mod launches;
+mod leases;
 mod results;
 mod session;
 
@@ -8,9 +9,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use interrex_client::session::StreamId;
 use interrex_proto::v1::{
-    CommandLine, DriverSpec, Exit, KillDriver, KillExecutor, LaunchDriver, LaunchExecutor,
-    ProcessState, RegisterWorker, Registered, ReportAck, ResourceAddresses, RunningDriver,
-    RunningExecutor, StaleEpoch, WorkReport, WorkerSpec, master_frame::Body,
+    CommandLine, DriverSpec, Exit, Heartbeat, HeartbeatAck, KillDriver, KillExecutor, LaunchDriver,
+    LaunchExecutor, ProcessState, RegisterWorker, Registered, ReportAck, ResourceAddresses,
+    RunningDriver, RunningExecutor, StaleEpoch, WorkReport, WorkerSpec, master_frame::Body,
 };
 
 use super::{
@@ -27,6 +28,10 @@ pub(super) fn spec() -> WorkerSpec {
         id: "w1".to_owned(),
         cores: 4,
         memory_mib: 4096,
+        resources: vec![ResourceAddresses {
+            name: "gpu".to_owned(),
+            addresses: vec!["0".to_owned(), "1".to_owned()],
+        }],
         ..WorkerSpec::default()
     }
 }
@@ -42,9 +47,13 @@ pub(super) fn options() -> MachineOptions {
     }
 }
 
+/// How long the machine had been up when the agent was started.
+pub(super) const UP: Duration = Duration::from_secs(500);
+
 pub(super) fn at(seconds: u64) -> Now {
     Now {
         elapsed: Duration::from_secs(seconds),
+        boot: UP + Duration::from_secs(seconds),
         wall_ms: 1_000 * seconds,
     }
 }
@@ -53,6 +62,7 @@ pub(super) fn attached_event(epoch: u64) -> Event {
     let registered = Registered {
         cluster_id: "c1".to_owned(),
         heartbeat_interval_ms: 5_000,
+        at_most_once_lease_ms: 10_000,
         ..Registered::default()
     };
     Event::Attached {
@@ -131,7 +141,18 @@ pub(super) fn start(key: WorkKey, cores: u32) -> Action {
         memory_mib: 512,
         resources: BTreeMap::new(),
         masters: vec!["m:1".to_owned()],
+        resource_profile: 0,
+        lease: None,
     }))
+}
+
+/// The heartbeat with this number, of a worker that runs or has not got acknowledged just these.
+pub(super) fn heartbeat(sequence: u64, holds: &[WorkKey]) -> Action {
+    Action::Heartbeat(Heartbeat {
+        digest: holds.iter().fold(0, |digest, key| digest ^ key.digest()),
+        sequence,
+        not_accepting: String::new(),
+    })
 }
 
 pub(super) fn report(sequence: u64, key: &WorkKey, outcome: Outcome, seconds: u64) -> WorkReport {

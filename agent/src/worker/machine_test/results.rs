@@ -13,7 +13,7 @@ fn a_result_is_stored_before_it_is_sent_and_kept_until_it_is_acknowledged() {
         [Action::Report(result.clone())]
     );
     // Nobody answers: it is sent again, and again.
-    assert_eq!(machine.handle(Event::Tick, at(6)), [Action::Heartbeat]);
+    assert_eq!(machine.handle(Event::Tick, at(6)), [heartbeat(1, &[d(1)])]);
     assert_eq!(machine.handle(Event::Tick, at(7)), [Action::Report(result)]);
     assert!(!machine.has_reported_all());
     assert_eq!(
@@ -40,7 +40,7 @@ fn a_result_that_the_disk_refuses_is_sent_all_the_same_and_written_again() {
     assert_eq!(
         machine.handle(Event::Tick, at(7)),
         [
-            Action::Heartbeat,
+            heartbeat(1, &[d(1)]),
             Action::Store(result.clone()),
             Action::Report(result)
         ]
@@ -75,6 +75,7 @@ fn results_of_a_former_life_are_sent_and_their_attempts_not_reported_again() {
         cores: 2,
         memory_mib: 512,
         started_at_ms: 7,
+        resources: BTreeMap::new(),
     };
     let mut machine = WorkerMachine::new(options(), FIRST, vec![result.clone()], vec![record]);
     assert!(machine.is_idle());

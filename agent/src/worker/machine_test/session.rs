@@ -132,6 +132,7 @@ fn attempts_of_a_former_life_hold_their_cores_until_they_are_gone_and_are_then_r
         cores: 2,
         memory_mib: 512,
         started_at_ms: 7,
+        resources: BTreeMap::new(),
     };
     let e1 = WorkKey::executor("a1", 1);
     let records = vec![former(d(1)), former(e1.clone())];
