@@ -51,6 +51,10 @@ pub(crate) struct SubmitArgs {
     /// Start it again, elsewhere if need be, until it succeeds
     #[arg(long)]
     supervise: bool,
+    /// It will register an application and ask for executors: drivers that do may hold only a share of all cores
+    /// together, so that their executors find room
+    #[arg(long)]
+    needs_executors: bool,
     /// Wait for its end, and end with its outcome
     #[arg(long)]
     wait: bool,
@@ -111,7 +115,7 @@ fn spec(args: &SubmitArgs) -> Result<DriverSpec, Failure> {
     let name = args.name.clone().unwrap_or_else(|| base_name(program));
     Ok(DriverSpec {
         at_most_once: false,
-        needs_executors: false,
+        needs_executors: args.needs_executors,
         priority: 0,
         name,
         user: user(),

@@ -7,7 +7,7 @@
 use interrex_core::{
     command::RequestKey,
     ids::{Fingerprint, RequestId, WorkerId},
-    spec::{ApplicationSpec, DriverSpec, WorkerSpec},
+    spec::{ApplicationSpec, DriverPayload, DriverSpec, WorkerSpec},
 };
 use interrex_proto::v1;
 use prost::Message;
@@ -23,13 +23,18 @@ pub const SUBMISSION_ID_PROPERTY: &str = "spark.interrex.submissionId";
 /// the submission's id can come as a header in one try and as a property in the next.
 const NOT_FINGERPRINTED: [&str; 2] = ["spark.app.submitTime", SUBMISSION_ID_PROPERTY];
 
-/// A driver's description, checked.
+/// A driver's description, checked. One of Spark's will ask for executors, whether it says so or not.
 ///
 /// # Errors
 /// [`FieldError`] with the first thing that is wrong.
 pub fn driver_spec(message: v1::DriverSpec) -> Result<DriverSpec, FieldError> {
     validate::driver_spec(&message)?;
-    Ok(messages::driver_spec(message))
+    let mut spec = messages::driver_spec(message);
+    spec.needs_executors |= match spec.payload {
+        DriverPayload::Spark(_) => true,
+        DriverPayload::Command(_) => false,
+    };
+    Ok(spec)
 }
 
 /// An application's description, checked.
@@ -109,6 +114,27 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn a_driver_of_spark_needs_executors_whether_it_says_so_or_not() {
+        assert!(spark(&[]).needs_executors);
+        let plain = v1::DriverSpec {
+            name: "x".into(),
+            cores: 1,
+            memory_mib: 1,
+            command: Some(v1::CommandLine {
+                program: "true".into(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let needy = v1::DriverSpec {
+            needs_executors: true,
+            ..plain.clone()
+        };
+        let needs = |message| driver_spec(message).expect("valid").needs_executors;
+        assert_eq!((needs(plain), needs(needy)), (false, true));
+    }
 
     fn spark(properties: &[(&str, &str)]) -> DriverSpec {
         let message = v1::DriverSpec {

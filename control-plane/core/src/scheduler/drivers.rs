@@ -9,7 +9,7 @@ use crate::{
     ids::{DriverId, WorkerId},
     resources::{Addresses, Demand},
     scheduler::Scope,
-    state::cluster::ClusterState,
+    state::{cluster::ClusterState, index::waiting::Group},
 };
 
 // === impl ClusterState ===
@@ -17,7 +17,7 @@ use crate::{
 impl ClusterState {
     pub(super) fn place_drivers(
         &mut self,
-        fresh: &BTreeSet<Demand>,
+        fresh: &BTreeSet<Group>,
         grown: &BTreeSet<WorkerId>,
         everything: bool,
         left: &mut usize,
@@ -25,6 +25,7 @@ impl ClusterState {
         let everything = everything || (self.pass.held_back && !self.drivers_at_limit());
         self.pass.held_back &= self.drivers_at_limit();
         let mut walk = self.walk(&self.index.waiting, fresh, grown, everything);
+        self.let_go(&mut walk, |index| &mut index.waiting);
         while let Some(head) = walk.next(&self.index.waiting) {
             if self.drivers_at_limit() {
                 self.pass.held_back = true;
@@ -34,14 +35,20 @@ impl ClusterState {
                 self.pass.unfinished = true;
                 return;
             }
-            let Some((_, driver)) = self.index.waiting.head(&head.demand) else {
+            let Some((_, driver)) = self.index.waiting.head(&head.group) else {
                 continue;
             };
-            if let Some(worker) = self.worker_for_driver(&head.demand, head.scope, grown) {
+            let position = head.position;
+            if let Some(hold) = self.hold_on(&head.group) {
+                self.index.waiting.hold(&head.group, hold);
+            } else if let Some(worker) =
+                self.worker_for_driver(&head.group.demand, head.scope, grown)
+            {
                 *left -= 1;
-                self.place_driver(&driver, worker, &head.demand);
+                self.place_driver(&driver, worker, &head.group.demand);
                 walk.placed(self, &self.index.waiting, head);
             }
+            self.visited(&mut walk, position, |index| &mut index.waiting);
         }
     }
 

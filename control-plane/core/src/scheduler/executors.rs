@@ -18,7 +18,7 @@ use crate::{
         app::{Application, ApplicationState},
         cluster::ClusterState,
         executor::{Executor, ExecutorState},
-        index::free::Free,
+        index::{free::Free, waiting::Group},
     },
 };
 
@@ -27,12 +27,13 @@ use crate::{
 impl ClusterState {
     pub(super) fn place_executors(
         &mut self,
-        fresh: &BTreeSet<Demand>,
+        fresh: &BTreeSet<Group>,
         grown: &BTreeSet<WorkerId>,
         everything: bool,
         left: &mut usize,
     ) {
         let mut walk = self.walk(&self.index.starving, fresh, grown, everything);
+        self.let_go(&mut walk, |index| &mut index.starving);
         while let Some(head) = walk.next(&self.index.starving) {
             if self.index.free.is_empty() {
                 return;
@@ -41,20 +42,27 @@ impl ClusterState {
                 self.pass.unfinished = true;
                 return;
             }
-            let Some((_, app)) = self.index.starving.head(&head.demand) else {
+            let Some((_, app)) = self.index.starving.head(&head.group) else {
                 continue;
             };
-            if self.serve(&app, &head.demand, head.scope, grown) {
+            let position = head.position;
+            if let Some(hold) = self.hold_on(&head.group) {
+                self.index.starving.hold(&head.group, hold);
+            } else if self.serve(&app, &head.group, head.scope, grown) {
                 *left -= 1;
-                let satisfied = self.index.starving.head(&head.demand).map(|(next, _)| next)
-                    != Some(head.position);
-                // Whoever is still hungry has found no more room, and no one behind would.
+                let next = self.index.starving.head(&head.group);
+                let satisfied = next.map(|(next, _)| next) != Some(position);
+                // Whoever is still hungry has found no more room, and no one behind would; or a cap holds them all.
                 if satisfied {
                     walk.placed(self, &self.index.starving, head);
                 } else {
+                    if let Some(hold) = self.hold_on(&head.group) {
+                        self.index.starving.hold(&head.group, hold);
+                    }
                     walk.shrunk(self);
                 }
             }
+            self.visited(&mut walk, position, |index| &mut index.starving);
         }
     }
 
@@ -62,14 +70,15 @@ impl ClusterState {
     fn serve(
         &mut self,
         id: &AppId,
-        demand: &Demand,
+        Group { demand, class }: &Group,
         scope: Scope,
         grown: &BTreeSet<WorkerId>,
     ) -> bool {
         let Some(app) = self.apps.get(id).cloned() else {
             return false;
         };
-        let wish = self.wish_of(&app);
+        let mut wish = self.wish_of(&app);
+        wish.cores_left = wish.cores_left.min(self.user_room(class));
         let most = (wish.cores_left / u64::from(app.unit())).min(wish.executors_left);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let workers = self.usable(demand, scope, grown, most);

@@ -1,11 +1,13 @@
 //! Who runs where. One pass after each command, over what that command made possible: drivers first, then executors.
 //!
 //! Between passes this holds (and `validate()` checks it): nothing that waits fits on any worker, unless the last
-//! pass stopped at its bound or `max_drivers` holds drivers back. So a pass needs to look only at
-//! * what is new in the queue, on all workers, and
-//! * all that waits, on workers that have got room since.
+//! pass stopped at its bound, `max_drivers` holds drivers back or a cap holds it (`holds.rs`). So a pass needs to look
+//! only at
+//! * what is new in the queue, on all workers,
+//! * all that waits, on workers that have got room since, and
+//! * what a cap held that has got room since, on all workers.
 //!
-//! A queue is made of groups of equal demand. If the head of a group does not fit, nothing behind it does, so a pass
+//! A queue is made of groups of equal demand and equal caps. If the head of a group does not fit, nothing behind it does, so a pass
 //! walks over heads only, in queue order, until the room is used up: it costs what it places, and the heads that it
 //! passes over because they are too big. A full cluster costs nothing.
 //!
@@ -14,6 +16,7 @@
 
 mod drivers;
 mod executors;
+mod holds;
 pub(crate) mod plan;
 mod wants;
 
@@ -24,7 +27,10 @@ use crate::{
     resources::Demand,
     state::{
         cluster::ClusterState,
-        index::{load::Used, waiting::Waiting},
+        index::{
+            load::Used,
+            waiting::{Group, Hold, Waiting},
+        },
     },
 };
 
@@ -44,7 +50,9 @@ pub(crate) enum Scope {
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     /// New heads, to be tried on all workers.
-    fresh: BTreeMap<QueuePosition, Demand>,
+    fresh: BTreeMap<QueuePosition, Group>,
+    /// Heads among the fresh that a cap has let go, until they have been looked at.
+    let_go: BTreeMap<QueuePosition, Hold>,
     /// Workers that have got room since the last pass.
     grown: &'a BTreeSet<WorkerId>,
     /// The most cores and memory that any worker has that the others are to be tried on.
@@ -60,7 +68,7 @@ pub(crate) struct Walk<'a> {
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) position: QueuePosition,
-    pub(crate) demand: Demand,
+    pub(crate) group: Group,
     pub(crate) scope: Scope,
 }
 
@@ -76,26 +84,26 @@ impl Walk<'_> {
             None
         };
         match (fresh, other) {
-            (fresh, Some((position, demand))) if fresh.is_none_or(|fresh| position < fresh) => {
+            (fresh, Some((position, group))) if fresh.is_none_or(|fresh| position < fresh) => {
                 self.after = Some(position);
                 let scope = if self.everything {
                     Scope::All
                 } else {
                     Scope::Grown
                 };
-                let demand = demand.clone();
+                let group = group.clone();
                 Some(Head {
                     position,
-                    demand,
+                    group,
                     scope,
                 })
             }
             (Some(_) | None, Some(_) | None) => {
-                let (position, demand) = self.fresh.pop_first()?;
+                let (position, group) = self.fresh.pop_first()?;
                 self.after = self.after.max(Some(position));
                 Some(Head {
                     position,
-                    demand,
+                    group,
                     scope: Scope::All,
                 })
             }
@@ -111,9 +119,9 @@ impl Walk<'_> {
     ) {
         if head.scope == Scope::All
             && !self.everything
-            && let Some((position, _)) = queue.head(&head.demand)
+            && let Some((position, _)) = queue.head(&head.group)
         {
-            self.fresh.insert(position, head.demand);
+            self.fresh.insert(position, head.group);
         }
         self.shrunk(state);
     }
@@ -161,11 +169,11 @@ impl ClusterState {
     fn walk<'a, I: Clone + PartialEq>(
         &self,
         queue: &Waiting<I>,
-        fresh: &BTreeSet<Demand>,
+        fresh: &BTreeSet<Group>,
         grown: &'a BTreeSet<WorkerId>,
         everything: bool,
     ) -> Walk<'a> {
-        let head = |demand: &Demand| Some((queue.head(demand)?.0, demand.clone()));
+        let head = |group: &Group| Some((queue.head(group)?.0, group.clone()));
         let most = self.most_of(grown, everything);
         Walk {
             fresh: if everything {
@@ -173,6 +181,7 @@ impl ClusterState {
             } else {
                 fresh.iter().filter_map(head).collect()
             },
+            let_go: BTreeMap::new(),
             grown,
             most,
             everything,

@@ -7,6 +7,7 @@ pub mod driver;
 pub mod executor;
 pub(crate) mod index;
 pub mod meta;
+mod recount;
 mod recover;
 mod validate;
 pub mod worker;

@@ -45,6 +45,15 @@ pub struct Drain {
 // === impl Worker ===
 
 impl Worker {
+    /// Cores that it offers for new work; 0 unless it is alive and not being drained.
+    #[must_use]
+    pub fn cores_offered(&self) -> u64 {
+        match (self.state, &self.drain) {
+            (WorkerState::Alive, None) => u64::from(self.spec.cores.0),
+            (WorkerState::Alive | WorkerState::Unknown | WorkerState::Dead, _) => 0,
+        }
+    }
+
     /// Spark's name of its state, in capitals: `DECOMMISSIONED` while it is alive and being drained.
     #[must_use]
     pub fn state_name(&self) -> &'static str {

@@ -4,15 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    config::ClusterConfig,
     ids::{AppId, DriverId, ExecutorId, RequestId, WorkerId},
-    resources::Demand,
     state::{
         app::Application,
         changes::note,
         cluster::ClusterState,
         driver::{Driver, DriverState},
         executor::{Executor, ExecutorState},
-        index::{free::Free, timers::Timer},
+        index::{app_load::AppLoad, free::Free, timers::Timer, waiting::Group},
         meta::{Meta, Request},
         worker::{Worker, WorkerState},
     },
@@ -52,7 +52,9 @@ impl ClusterState {
             WorkerState::Alive | WorkerState::Unknown => None,
         };
         self.index.timers.set(Timer::Worker(id.clone()), forget);
-        if before.is_none_or(|before| before.spec != worker.spec)
+        if before
+            .as_ref()
+            .is_none_or(|before| before.spec != worker.spec)
             && self
                 .index
                 .loads
@@ -62,6 +64,7 @@ impl ClusterState {
             self.shrunk.insert(id.clone());
         }
         self.pass.grown.insert(id.clone());
+        self.recount_offer(before.as_deref(), Some(&worker));
         self.refresh_worker(&id);
     }
 
@@ -69,6 +72,7 @@ impl ClusterState {
         if let Some(before) = self.workers.remove(id) {
             note(&mut self.changes.workers, id.clone(), Some(&before));
             self.index.timers.set(Timer::Worker(id.clone()), None);
+            self.recount_offer(Some(&before), None);
             self.refresh_worker(id);
         }
     }
@@ -112,6 +116,7 @@ impl ClusterState {
         let driver = Arc::new(driver);
         self.unindex_driver(before.as_ref(), Some(&driver));
         self.index_driver(&driver);
+        self.recount_driver(before.as_deref(), Some(&driver));
         self.drivers.insert(id.clone(), Arc::clone(&driver));
         let due = self.driver_deadline(&driver);
         self.index.timers.set(Timer::Driver(id), due);
@@ -121,6 +126,7 @@ impl ClusterState {
         if let Some(before) = self.drivers.remove(id) {
             note(&mut self.changes.drivers, id.clone(), Some(&before));
             self.unindex_driver(Some(&before), None);
+            self.recount_driver(Some(&before), None);
             self.index.timers.set(Timer::Driver(id.clone()), None);
         }
     }
@@ -180,10 +186,10 @@ impl ClusterState {
     // --- indexes ---
 
     fn index_driver(&mut self, driver: &Arc<Driver>) {
-        if let Some(demand) = waiting_demand(driver) {
+        if let Some(group) = waiting_group(driver, &self.config) {
             self.index
                 .waiting
-                .insert(&demand, driver.queue, driver.id.clone());
+                .insert(&group, driver.queue, driver.id.clone());
         }
         if driver.state.is_placed() {
             self.index.placed_drivers.insert(driver.id.clone());
@@ -206,8 +212,8 @@ impl ClusterState {
                 && after.worker == driver.worker
                 && after.resources == driver.resources
         });
-        if let Some(demand) = waiting_demand(driver) {
-            self.index.waiting.remove(&demand, driver.queue);
+        if let Some(group) = waiting_group(driver, &self.config) {
+            self.index.waiting.remove(&group, driver.queue);
         }
         if driver.state.is_placed() && !holds_on {
             self.index.placed_drivers.remove(&driver.id);
@@ -283,11 +289,17 @@ impl ClusterState {
         })
     }
 
-    /// Files an application among the starving, or takes it out.
+    /// Files an application among the starving, or takes it out; sums up what its user holds.
     fn refresh_app(&mut self, id: &AppId) {
         let app = self.apps.get(id).cloned();
         let load = self.index.app_loads.entry(id.clone()).or_default();
-        let wants = app.as_ref().and_then(|app| app.wants(load, &self.config));
+        let bill = app
+            .as_ref()
+            .map(|app| (app.spec.user.clone(), load.cores()));
+        let before = std::mem::replace(&mut load.billed, bill.filter(|(_, cores)| *cores > 0));
+        let wants = app
+            .as_ref()
+            .and_then(|app| starving_group(app, load, &self.config));
         if load.queued != wants
             && let Some(queue) = app.as_ref().map(|app| app.queue)
         {
@@ -299,9 +311,11 @@ impl ClusterState {
             }
             load.queued = wants;
         }
+        let bill = load.billed.clone();
         if load.is_empty() {
             self.index.app_loads.remove(id);
         }
+        self.recount_user(before, bill);
     }
 
     // --- timers ---
@@ -368,8 +382,8 @@ impl ClusterState {
     }
 }
 
-/// Under which demand a driver waits, if it can be placed now.
-pub(crate) fn waiting_demand(driver: &Driver) -> Option<Demand> {
+/// In which group a driver waits, if it can be placed now.
+pub(crate) fn waiting_group(driver: &Driver, config: &ClusterConfig) -> Option<Group> {
     let waits = match driver.state {
         DriverState::Submitted => true,
         DriverState::Relaunching => driver.not_before.is_none(),
@@ -380,5 +394,20 @@ pub(crate) fn waiting_demand(driver: &Driver) -> Option<Demand> {
         | DriverState::Failed
         | DriverState::Error => false,
     };
-    waits.then(|| driver.spec.demand())
+    waits.then(|| Group {
+        demand: driver.spec.demand(),
+        class: driver.class(config),
+    })
+}
+
+/// In which group an application waits for another executor, if it may have one now.
+pub(crate) fn starving_group(
+    app: &Application,
+    load: &AppLoad,
+    config: &ClusterConfig,
+) -> Option<Group> {
+    app.wants(load, config).map(|demand| Group {
+        demand,
+        class: app.class(config),
+    })
 }

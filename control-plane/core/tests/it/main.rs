@@ -4,6 +4,7 @@
 mod agents;
 mod applications;
 mod drivers;
+mod holds;
 mod properties;
 mod recovery;
 mod repeats;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use interrex_core::{
     command::{Command, ProcessChange, Report, Subject},
     config::{ClusterConfig, EXECUTORS_PER_APP_MAX},
-    ids::{AppId, ReportSequence},
+    ids::{AppId, Attempt, ReportSequence},
     spec::ApplicationSpec,
     state::cluster::{ClusterState, RecoveredEntities},
     time::Timestamp,
@@ -16,7 +16,7 @@ use interrex_core::{
 };
 
 use crate::{
-    specs::{app, driver, register_app, submit, worker},
+    specs::{app, driver, needy, register_app, submit, worker},
     support::{Cluster, START, exited},
 };
 
@@ -231,4 +231,55 @@ fn an_event_among_10_000_workers_and_2_000_applications() {
         );
     }
     assert_eq!(apps.len(), 2_000);
+}
+
+#[test]
+#[ignore = "prints times"]
+fn an_event_beside_50_000_held_drivers() {
+    let mut state = state();
+    register(&mut state, "w1", 64, 1 << 20);
+    for n in 0..50_000 {
+        apply(&mut state, submit(&format!("s{n}"), needy(1, 512)));
+    }
+    let placed = |state: &ClusterState| {
+        let mut drivers = state.drivers();
+        drivers
+            .find(|driver| driver.state.is_placed())
+            .map(|d| d.id.clone())
+    };
+    let time = median(|n| submit(&format!("held{n}"), needy(1, 512)), &mut state);
+    println!("50,000 held: {time} us a submission of the same");
+    let time = median(
+        |n| submit(&format!("plain{n}"), driver(99, 512)),
+        &mut state,
+    );
+    println!("50,000 held: {time} us a submission of another");
+    let mut times: Vec<_> = (0..200)
+        .map(|_| {
+            let driver = placed(&state).expect("some are");
+            let subject = Subject::Driver {
+                driver,
+                attempt: Attempt(1),
+            };
+            let report = Report {
+                sequence: ReportSequence(1),
+                at: Timestamp(START),
+                subject,
+                change: exited(0),
+            };
+            let command = Command::Report {
+                worker: "w1".into(),
+                report,
+            };
+            let start = Instant::now();
+            let transition = apply(&mut state, command);
+            assert_eq!(transition.effects.len(), 2, "{transition:?}");
+            start.elapsed().as_micros()
+        })
+        .collect();
+    times.sort_unstable();
+    println!(
+        "50,000 held: {} us for an end and the next one's start",
+        times[100]
+    );
 }

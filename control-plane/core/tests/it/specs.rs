@@ -55,6 +55,14 @@ pub(crate) fn supervised(cores: u32, memory: u64) -> DriverSpec {
     }
 }
 
+/// A driver that will ask for executors.
+pub(crate) fn needy(cores: u32, memory: u64) -> DriverSpec {
+    DriverSpec {
+        needs_executors: true,
+        ..driver(cores, memory)
+    }
+}
+
 pub(crate) fn app(memory: u64, per_executor: Option<u32>, max: Option<u32>) -> ApplicationSpec {
     ApplicationSpec {
         name: "a".to_owned(),
@@ -108,6 +116,16 @@ pub(crate) fn driver_spec(kind: usize) -> DriverSpec {
         },
         5 => driver(u32::MAX, u64::MAX),
         6 => driver(0, 1),
+        7 => DriverSpec {
+            needs_executors: true,
+            ..base
+        },
+        8 => DriverSpec {
+            needs_executors: true,
+            supervise: true,
+            user: "v".to_owned(),
+            ..driver(2, 128)
+        },
         _ => DriverSpec {
             supervise: true,
             ..driver(2, 128)
@@ -135,6 +153,10 @@ pub(crate) fn app_spec(kind: usize) -> ApplicationSpec {
         5 => ApplicationSpec {
             executor_limit: Some(0),
             ..app(0, None, None)
+        },
+        6 => ApplicationSpec {
+            user: "v".to_owned(),
+            ..app(32, Some(1), None)
         },
         _ => ApplicationSpec {
             memory_per_executor: MemoryMib(0),

@@ -4,6 +4,7 @@ use interrex_core::{
     command::{Command, FullReport, ProcessChange, Report, RequestKey, RunningDriver, Subject},
     config::{ClusterConfig, WorkerSelection},
     ids::{AppId, Attempt, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
+    resources::Cores,
     state::driver::Exit,
     time::Timestamp,
 };
@@ -115,8 +116,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         6 => (0..4_usize, 0..5_usize, told()).prop_map(|(w, s, t)| Step::Register(w, s, t)),
         2 => (0..4_usize).prop_map(Step::Disconnect),
         2 => (0..4_usize).prop_map(Step::Expire),
-        10 => (0..40_usize, 0..8_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
-        5 => (30..60_usize, 0..7_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
+        10 => (0..40_usize, 0..10_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
+        5 => (30..60_usize, 0..8_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
         10 => (many.clone(), app_step()).prop_map(|(a, s)| Step::App(a, s)),
         3 => (many.clone(), request.clone()).prop_map(|(k, r)| Step::Kill(k, r)),
         1 => "[a-z0-9-]{0,12}".prop_map(Step::KillText),
@@ -145,9 +146,14 @@ pub(crate) fn config() -> impl Strategy<Value = ClusterConfig> {
         any::<[bool; 2]>(),
         selection,
         prop::option::weighted(0.3, 1..4_u32),
+        prop::option::weighted(0.7, 10..101_u32),
+        // A driver of 3 cores must fit.
+        prop::option::weighted(0.4, 3..12_u32),
     )
         .prop_map(
-            |([drivers, apps], worker_selection, max_drivers)| ClusterConfig {
+            |([drivers, apps], worker_selection, max_drivers, share, user)| ClusterConfig {
+                driver_share_max: share,
+                user_cores_max: user.map(Cores),
                 spread_out_drivers: drivers,
                 spread_out_apps: apps,
                 worker_selection,

@@ -40,7 +40,7 @@ pub(super) fn driver(
     }
     Ok(v1::DriverSpec {
         at_most_once: false,
-        needs_executors: false,
+        needs_executors: true,
         priority: 0,
         name: named.map_or_else(|| fitting(name), str::to_owned),
         user: user.to_owned(),
@@ -180,6 +180,7 @@ mod tests {
             (spec.cores, spec.memory_mib, spec.supervise),
             (1, 1024, false)
         );
+        assert!(spec.needs_executors);
         assert_eq!(
             (spec.name.as_str(), spec.user.as_str()),
             ("org.example.Pi", "ann")

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     ids::ExecutorId,
-    resources::Demand,
-    state::executor::{Executor, ExecutorState},
+    state::{
+        executor::{Executor, ExecutorState},
+        index::waiting::Group,
+    },
     time::Timestamp,
 };
 
@@ -20,8 +22,10 @@ pub(crate) struct AppLoad {
     ended: BTreeSet<(Timestamp, ExecutorId)>,
     /// The sum over `active`. Written only where `active` is, and compared by `validate()`.
     cores: u64,
-    /// Under which demand the application stands among the starving, if it does.
-    pub(crate) queued: Option<Demand>,
+    /// In which group the application stands among the starving, if it does.
+    pub(crate) queued: Option<Group>,
+    /// The user and the cores of it that are part of the user's sum; `None` before the application is recorded.
+    pub(crate) billed: Option<(String, u64)>,
 }
 
 // === impl AppLoad ===
@@ -75,6 +79,9 @@ impl AppLoad {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.active.is_empty() && self.ended.is_empty() && self.queued.is_none()
+        self.active.is_empty()
+            && self.ended.is_empty()
+            && self.queued.is_none()
+            && self.billed.is_none()
     }
 }

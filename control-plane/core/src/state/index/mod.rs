@@ -5,6 +5,7 @@
 pub(crate) mod app_load;
 pub(crate) mod free;
 pub(crate) mod load;
+pub(crate) mod sums;
 pub(crate) mod timers;
 pub(crate) mod waiting;
 
@@ -13,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     ids::{AppId, DriverId, WorkerId},
     state::index::{
-        app_load::AppLoad, free::FreeIndex, load::Load, timers::Timers, waiting::Waiting,
+        app_load::AppLoad, free::FreeIndex, load::Load, sums::Sums, timers::Timers,
+        waiting::Waiting,
     },
     time::Timestamp,
 };
@@ -29,6 +31,8 @@ pub(crate) struct Index {
     pub(crate) waiting: Waiting<DriverId>,
     /// Applications that want another executor now.
     pub(crate) starving: Waiting<AppId>,
+    /// What caps are measured by.
+    pub(crate) sums: Sums,
     /// Executors by application.
     pub(crate) app_loads: BTreeMap<AppId, AppLoad>,
     /// Drivers that hold resources.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Faults;
 use crate::{
     ids::{AppId, DriverId, QueuePosition, WorkerId},
-    resources::{Addresses, Demand},
+    resources::Addresses,
     state::{
         cluster::ClusterState,
         driver::DriverState,
@@ -14,14 +14,16 @@ use crate::{
             app_load::AppLoad,
             free::FreeIndex,
             load::Load,
+            sums::Sums,
             timers::{Timer, Timers},
+            waiting::{Group, Waiting},
         },
         worker::WorkerState,
-        write::waiting_demand,
+        write::{starving_group, waiting_group},
     },
 };
 
-type Groups<I> = BTreeMap<Demand, BTreeMap<QueuePosition, I>>;
+type Groups<I> = BTreeMap<Group, BTreeMap<QueuePosition, I>>;
 
 // === impl ClusterState ===
 
@@ -77,9 +79,9 @@ impl ClusterState {
         let mut waiting: Groups<DriverId> = Groups::new();
         let mut placed = BTreeSet::new();
         for driver in self.drivers.values() {
-            if let Some(demand) = waiting_demand(driver) {
+            if let Some(group) = waiting_group(driver, &self.config) {
                 waiting
-                    .entry(demand)
+                    .entry(group)
                     .or_default()
                     .insert(driver.queue, driver.id.clone());
             }
@@ -111,10 +113,11 @@ impl ClusterState {
         let mut starving: Groups<AppId> = Groups::new();
         for app in self.apps.values() {
             let load = app_loads.entry(app.id.clone()).or_default();
-            load.queued = app.wants(load, &self.config);
-            if let Some(demand) = &load.queued {
+            load.queued = starving_group(app, load, &self.config);
+            load.billed = Some((app.spec.user.clone(), load.cores())).filter(|bill| bill.1 > 0);
+            if let Some(group) = &load.queued {
                 starving
-                    .entry(demand.clone())
+                    .entry(group.clone())
                     .or_default()
                     .insert(app.queue, app.id.clone());
             }
@@ -206,18 +209,46 @@ impl ClusterState {
         }
     }
 
-    /// The scheduler's promise: it left nothing that fits.
+    /// What caps are measured by.
+    pub(super) fn check_sums(&self, faults: &mut Faults) {
+        let mut sums = Sums {
+            cores_offered: self.workers.values().map(|w| w.cores_offered()).sum(),
+            ..Sums::default()
+        };
+        for driver in self.drivers.values().filter(|d| d.state.is_placed()) {
+            let cores = u64::from(driver.spec.cores.0);
+            if driver.spec.needs_executors {
+                sums.sharing.add(cores);
+            }
+            sums.add_user(&driver.spec.user, cores);
+        }
+        for executor in self.executors.values().filter(|e| !e.state.is_final()) {
+            if let Some(app) = self.apps.get(&executor.app) {
+                sums.add_user(&app.spec.user, u64::from(executor.cores.0));
+            }
+        }
+        faults.check(sums == self.index.sums, || {
+            format!("sums are {:?}, should be {sums:?}", self.index.sums)
+        });
+    }
+
+    /// The scheduler's promise: it left nothing that fits and that no cap holds.
     pub(super) fn check_nothing_fits(&self, faults: &mut Faults) {
+        self.check_held("drivers", &self.index.waiting, faults);
+        self.check_held("applications", &self.index.starving, faults);
         if self.pass.unfinished {
             return;
         }
-        let mut check = |what: &str, demand: &Demand| {
+        let mut check = |what: &str, group: &Group| {
+            if self.hold_on(group).is_some() {
+                return;
+            }
             let fitting = self
                 .workers
                 .keys()
-                .find(|worker| self.fits_on(worker, demand));
+                .find(|worker| self.fits_on(worker, &group.demand));
             faults.check(fitting.is_none(), || {
-                format!("{what} {demand:?} waits, fits on {fitting:?}")
+                format!("{what} {group:?} waits, fits on {fitting:?}")
             });
         };
         if !self.pass.held_back {
@@ -225,13 +256,28 @@ impl ClusterState {
                 .waiting
                 .groups()
                 .keys()
-                .for_each(|demand| check("driver", demand));
+                .for_each(|group| check("driver", group));
         }
         self.index
             .starving
             .groups()
             .keys()
-            .for_each(|demand| check("executor", demand));
+            .for_each(|group| check("executor", group));
+    }
+
+    /// What a cap holds though it has room will be looked at.
+    fn check_held<I: Clone + PartialEq>(
+        &self,
+        what: &str,
+        queue: &Waiting<I>,
+        faults: &mut Faults,
+    ) {
+        for (group, hold) in queue.held_by() {
+            let allows = hold.allows(group.demand.cores, &self.index.sums, &self.config);
+            faults.check(!allows || queue.loosened().contains(hold), || {
+                format!("{what}: {hold:?} has room for {group:?} and holds it for ever")
+            });
+        }
     }
 
     fn is_alive(&self, worker: &WorkerId) -> bool {

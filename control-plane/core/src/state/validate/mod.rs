@@ -27,7 +27,7 @@ impl Faults {
 impl ClusterState {
     /// Checks every invariant: what is placed is within what workers offer, no address is held twice, indexes are what
     /// the entities say, numbers are below their counters, requests and what they created name each other, nothing
-    /// that waits would fit. Costs everything; for tests and simulation.
+    /// that waits would fit, unless a cap holds it. Costs everything; for tests and simulation.
     ///
     /// # Errors
     /// One line for each that does not hold, naming the entities.
@@ -38,6 +38,7 @@ impl ClusterState {
         self.check_executors(&mut faults);
         self.check_requests(&mut faults);
         self.check_loads(&mut faults);
+        self.check_sums(&mut faults);
         self.check_queues(&mut faults);
         self.check_history(&mut faults);
         self.check_timers(&mut faults);
