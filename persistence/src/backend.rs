@@ -83,6 +83,11 @@ pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
     fn cluster_id(&self) -> Option<String> {
         None
     }
+    /// Why this master should hand leadership over now: it leads, but its disk is in trouble, and another one that
+    /// is not would take over. `None` from a backend that cannot tell.
+    fn unfit(&self) -> Option<String> {
+        None
+    }
     /// Hands leadership to `to`, or to the most up-to-date standby; returns the new leader's id.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ pub mod port;
 pub mod role;
 pub mod view;
 
+mod beside;
 mod chronicle;
 pub(crate) mod clock;
 pub(crate) mod dispatcher;

@@ -10,7 +10,7 @@ use interrex_core::{
     leader::{LeaderConfig, LeaderMachine, StepDown},
 };
 use interrex_persistence::{
-    election::{LeaderElection, LeaderView, Leadership},
+    election::{LeaderElection, Leadership},
     engine::PersistenceEngine,
     epoch,
     error::{CommitError, ElectionError},
@@ -18,7 +18,7 @@ use interrex_persistence::{
 };
 use interrex_proto::v1::{self, master_frame::Body};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::{Instant, interval, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     messages::master_message,
     runtime::{
+        beside,
         dispatcher::Dispatcher,
         hand_over::HAND_OVERS_MAX,
         handle::{MasterHandle, Role, Shared},
@@ -221,14 +222,7 @@ impl RoleTask {
         };
         self.tasks
             .spawn_detached("read gate", OnEnd::Expected, gate.run());
-        let news = news_of_masters(
-            epoch,
-            self.shared.leaders.clone(),
-            Arc::clone(&self.peers),
-            over.clone(),
-        );
-        self.tasks
-            .spawn_detached("masters' news", OnEnd::Expected, news);
+        self.go_beside(epoch, &over);
         let mut pump = LeaderLoop {
             shared: Arc::clone(&self.shared),
             engine: Arc::clone(&self.engine),
@@ -256,6 +250,18 @@ impl RoleTask {
             hand_overs,
         };
         Ended::SteppedDown(pump.run(mailbox, signals).await)
+    }
+
+    /// Starts what goes on beside the loop until it is over.
+    fn go_beside(&self, epoch: Epoch, over: &CancellationToken) {
+        let (leaders, peers) = (self.shared.leaders.clone(), Arc::clone(&self.peers));
+        let news = beside::news_of_masters(epoch, leaders, peers, over.clone());
+        self.tasks
+            .spawn_detached("masters' news", OnEnd::Expected, news);
+        let handle = MasterHandle::new(Arc::clone(&self.shared));
+        let fitness = beside::leave_when_unfit(handle, over.clone());
+        self.tasks
+            .spawn_detached("fitness", OnEnd::Expected, fitness);
     }
 
     /// Opens the epoch; tries again while leadership lasts.
@@ -365,25 +371,6 @@ impl RoleTask {
             if stop.run_until_cancelled(turn).await.is_none() {
                 break;
             }
-        }
-    }
-}
-
-/// Tells every session when the masters change, so that agents and applications know the new ones before the old ones
-/// are gone. (Whoever registers later hears of them in the answer.)
-async fn news_of_masters(
-    epoch: Epoch,
-    mut leaders: watch::Receiver<LeaderView>,
-    peers: Arc<Peers>,
-    over: CancellationToken,
-) {
-    let mut told = leaders.borrow_and_update().masters.clone();
-    while let Some(Ok(())) = over.run_until_cancelled(leaders.changed()).await {
-        let masters = leaders.borrow_and_update().masters.clone();
-        if masters != told {
-            let named = masters.iter().map(master_message).collect();
-            peers.broadcast(epoch, &Body::Masters(v1::Masters { masters: named }));
-            told = masters;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -15,11 +15,13 @@ use openraft::{
 };
 
 use super::{
-    election::{answered_lately, hand_over, heir},
+    election::{answered_lately, fit_heir, hand_over, heir},
     fresh,
     leadership::look,
+    metrics,
     node::{Member, Node, members_of},
     options::MASTERS_MAX,
+    status::Problem,
     types::{LogEntry, LogId, NodeInfo, Types},
 };
 use crate::{
@@ -50,6 +52,23 @@ impl RaftAdmin {
 
     fn leading(&self) -> Result<u64, AdminError> {
         self.node.leading_term().ok_or(AdminError::NotLeader)
+    }
+
+    /// Leadership is handed to whoever is best off: perhaps because of this master's disk.
+    fn note_trouble(&self) {
+        let Some((problem, _)) = self.node.status.trouble() else {
+            return;
+        };
+        self.node
+            .stood_aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note();
+        metrics::handed_over(if problem == Problem::LowSpace {
+            "low_space"
+        } else {
+            "slow_disk"
+        });
     }
 
     /// Asks the master at `rpc` who it is.
@@ -118,19 +137,19 @@ impl BackendAdmin for RaftAdmin {
         let metrics = self.node.metrics();
         let members = members_of(&metrics);
         if members.is_empty() {
-            let configured = self.node.options.peers.iter();
+            let configured = self.node.options().peers.iter();
             return configured
                 .map(|(id, rpc)| MemberStatus {
                     id: id.clone(),
                     rpc: rpc.clone(),
                     voter: false,
-                    healthy: (*id == self.node.options.id).then_some(true),
+                    healthy: (*id == self.node.options().id).then_some(true),
                     lag: None,
                 })
                 .collect();
         }
         let leads = self.node.leading_term().is_some();
-        let lease = self.node.options.timing.election_timeout_max;
+        let lease = self.node.options().timing.election_timeout_max;
         let last = metrics.last_log_index.unwrap_or(0);
         members
             .into_iter()
@@ -154,7 +173,7 @@ impl BackendAdmin for RaftAdmin {
     }
 
     fn health(&self) -> Health {
-        if self.node.closing.is_cancelled() {
+        if self.node.closing().is_cancelled() {
             return Health {
                 ready: false,
                 detail: "closed".to_owned(),
@@ -165,7 +184,7 @@ impl BackendAdmin for RaftAdmin {
         blocking.dedup();
         let view = self.node.view.borrow().clone();
         let doing = match &view.leader {
-            Some(leader) if leader.id == self.node.options.id => {
+            Some(leader) if leader.id == self.node.options().id => {
                 format!("leading in epoch {}", view.epoch)
             }
             Some(leader) => format!("following {} in epoch {}", leader.id, view.epoch),
@@ -191,19 +210,34 @@ impl BackendAdmin for RaftAdmin {
         Some(self.node.cluster_id()).filter(|id| !id.is_empty())
     }
 
+    fn unfit(&self) -> Option<String> {
+        self.node.leading_term()?;
+        let (_, trouble) = self.node.status.trouble()?;
+        let may = self
+            .node
+            .stood_aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .may();
+        (may && fit_heir(&self.node).is_some()).then_some(trouble)
+    }
+
     async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError> {
         let term = self.leading()?;
+        if to.is_none() {
+            self.note_trouble();
+        }
         let heir = match to {
             None => heir(&self.node)
                 .ok_or_else(|| AdminError::Refused("no other voting master answers".to_owned()))?,
-            Some(id) if id == self.node.options.id => return Ok(id),
+            Some(id) if id == self.node.options().id => return Ok(id),
             Some(id) => {
                 let metrics = self.node.metrics();
                 let member = members_of(&metrics)
                     .into_iter()
                     .find(|member| member.info.id == id && member.voter)
                     .ok_or_else(|| AdminError::Refused(format!("{id} is not a voting master")))?;
-                let lease = self.node.options.timing.election_timeout_max;
+                let lease = self.node.options().timing.election_timeout_max;
                 if !answered_lately(&metrics, member.node, lease) {
                     return Err(AdminError::Refused(format!("{id} does not answer")));
                 }
@@ -278,7 +312,7 @@ impl BackendAdmin for RaftAdmin {
                 "{id} is the last voting master"
             )));
         }
-        let lease = self.node.options.timing.election_timeout_max * 2;
+        let lease = self.node.options().timing.election_timeout_max * 2;
         let up = voters
             .iter()
             .filter(|node| **node == self.node.number() || answered_lately(&metrics, **node, lease))
@@ -312,7 +346,8 @@ impl BackendAdmin for RaftAdmin {
         check_floor(floor)?;
         self.leading()?;
         // In whatever term it is stored: the leaders after that one have larger epochs.
-        let raise = self.node.raft().client_write(LogEntry::RaiseEpoch(floor));
+        let raft = self.node.raft();
+        let raise = raft.client_write(LogEntry::RaiseEpoch(floor));
         change(raise).await.map(drop)
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::{
     leadership::look,
     node::{Member, Node, members_of},
+    running::Running,
     types::{LogEntry, LogId, Vote, leader_of},
 };
 use crate::{
@@ -34,26 +35,16 @@ impl RaftElection {
         Self { node }
     }
 
-    /// Waits until openraft says that this node leads; the term.
+    /// Waits until openraft says that this node leads; the term. A run that has ended leads nowhere: waits for the next.
     async fn won(&self) -> Result<u64, ElectionError> {
-        let mut metrics = self.node.raft().metrics();
+        let mut runs = self.node.runs();
         loop {
-            {
-                let now = metrics.borrow_watched();
-                if now.state == ServerState::Leader && !self.node.has_stopped() {
-                    return Ok(now.current_term);
-                }
-            }
+            let running = Arc::clone(&runs.borrow_and_update());
             tokio::select! {
                 biased;
-                () = self.node.closing.cancelled() => return Err(ElectionError::Closed),
-                changed = metrics.changed() => {
-                    if changed.is_err() {
-                        // Raft has stopped; only closing ends this campaign.
-                        self.node.closing.cancelled().await;
-                        return Err(ElectionError::Closed);
-                    }
-                }
+                () = self.node.closing().cancelled() => return Err(ElectionError::Closed),
+                Some(term) = won_in(&running) => return Ok(term),
+                _another = runs.changed() => {}
             }
         }
     }
@@ -90,10 +81,10 @@ impl LeaderElection for RaftElection {
         self.node.set_me(me);
         loop {
             let term = self.won().await?;
-            let deadline = self.node.options.timing.commit_deadline;
+            let deadline = self.node.options().timing.commit_deadline;
             let proved = tokio::select! {
                 biased;
-                () = self.node.closing.cancelled() => return Err(ElectionError::Closed),
+                () = self.node.closing().cancelled() => return Err(ElectionError::Closed),
                 proved = tokio::time::timeout(deadline, self.barrier(term)) => proved,
             };
             match proved {
@@ -110,7 +101,7 @@ impl LeaderElection for RaftElection {
                     look(&self.node);
                     if !leadership.lost.is_cancelled() {
                         let epoch = leadership.epoch.0;
-                        tracing::info!(master = self.node.options.id, epoch, term, "leading");
+                        tracing::info!(master = self.node.options().id, epoch, term, "leading");
                         return Ok(leadership);
                     }
                 }
@@ -139,6 +130,23 @@ impl LeaderElection for RaftElection {
 
     fn observe(&self) -> watch::Receiver<LeaderView> {
         self.node.view.subscribe()
+    }
+}
+
+/// Waits until this node leads in this run; the term. `None`: the run has ended.
+async fn won_in(running: &Running) -> Option<u64> {
+    let mut metrics = running.raft.metrics();
+    loop {
+        if running.has_ended() {
+            return None;
+        }
+        {
+            let now = metrics.borrow_watched();
+            if now.state == ServerState::Leader {
+                return Some(now.current_term);
+            }
+        }
+        metrics.changed().await.ok()?;
     }
 }
 
@@ -173,25 +181,41 @@ async fn renounce(node: &Node, term: u64) {
         }
         Ok::<(), String>(())
     };
-    match tokio::time::timeout(node.options.timing.transfer_deadline, alone).await {
+    match tokio::time::timeout(node.options().timing.transfer_deadline, alone).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(term, error, "raft has stopped"),
         Err(_) => tracing::warn!(term, "the term goes on"),
     }
 }
 
-/// The voter that has the most of the log and has answered lately.
+/// The voter that should lead next: one whose disk is well, with the most of the log; else any that answers.
 pub(super) fn heir(node: &Node) -> Option<Member> {
+    fit_heir(node).or_else(|| best(heirs(node), node))
+}
+
+/// The same, but none whose disk is in trouble.
+pub(super) fn fit_heir(node: &Node) -> Option<Member> {
+    let fit = heirs(node).filter(|member| !node.greetings.is_in_trouble(&member.info.id));
+    best(fit, node)
+}
+
+/// The other voters that have answered lately.
+fn heirs(node: &Node) -> impl Iterator<Item = Member> {
     let metrics = node.metrics();
-    let lease = node.options.timing.election_timeout_max;
+    let (lease, me) = (node.options().timing.election_timeout_max, node.number());
     members_of(&metrics)
         .into_iter()
-        .filter(|member| member.voter && member.node != node.number())
-        .filter(|member| answered_lately(&metrics, member.node, lease))
-        .max_by_key(|member| {
-            let replication = metrics.replication.as_ref();
-            replication.and_then(|matched| matched.get(&member.node).copied().flatten())
-        })
+        .filter(move |member| member.voter && member.node != me)
+        .filter(move |member| answered_lately(&metrics, member.node, lease))
+}
+
+/// The one with the most of the log.
+fn best(members: impl Iterator<Item = Member>, node: &Node) -> Option<Member> {
+    let replication = node.metrics().replication;
+    members.max_by_key(|member| {
+        let matched = replication.as_ref();
+        matched.and_then(|matched| matched.get(&member.node).copied().flatten())
+    })
 }
 
 /// Whether a member has acknowledged this leader within `lease`.
@@ -229,7 +253,7 @@ pub(super) async fn hand_over(node: &Node, term: u64, heir: &Member) -> Result<(
             }
         }
     };
-    match tokio::time::timeout(node.options.timing.transfer_deadline, taken).await {
+    match tokio::time::timeout(node.options().timing.transfer_deadline, taken).await {
         Ok(true) => {
             tracing::info!(term, to = name, "leadership handed over");
             Ok(())
@@ -237,7 +261,7 @@ pub(super) async fn hand_over(node: &Node, term: u64, heir: &Member) -> Result<(
         Ok(false) => Err(format!("another master than {name} leads now")),
         Err(_) => Err(format!(
             "{name} has not taken over within {:?}",
-            node.options.timing.transfer_deadline
+            node.options().timing.transfer_deadline
         )),
     }
 }

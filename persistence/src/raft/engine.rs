@@ -45,12 +45,11 @@ impl RaftEngine {
 
     /// Proposes `entry` in the term of `epoch` and waits until it is applied here.
     async fn propose(&self, epoch: Epoch, entry: LogEntry) -> Result<ApplyOutcome, CommitError> {
-        let deadline = self.node.options.timing.commit_deadline;
+        let deadline = self.node.options().timing.commit_deadline;
         self.check_term(epoch)?;
         let (responder, answer) = ProgressResponder::complete_only();
-        let proposal = self
-            .node
-            .raft()
+        let raft = self.node.raft();
+        let proposal = raft
             .write(entry)
             .with_leader(leader_of(self.node.applied().epochs().term(epoch)))
             .responder(responder);
@@ -117,7 +116,8 @@ impl RaftEngine {
 
     async fn read_index(&self, deadline: Duration) -> Result<(), CommitError> {
         // openraft sends one round of heartbeats for all reads that wait.
-        let confirmed = self.node.raft().ensure_linearizable(ReadPolicy::ReadIndex);
+        let raft = self.node.raft();
+        let confirmed = raft.ensure_linearizable(ReadPolicy::ReadIndex);
         match tokio::time::timeout(deadline, confirmed).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)))) => {
@@ -169,7 +169,7 @@ impl PersistenceEngine for RaftEngine {
     async fn confirm(&self, epoch: Epoch) -> Result<(), CommitError> {
         self.check_term(epoch)?;
         let confirmed = self
-            .read_index(self.node.options.timing.commit_deadline)
+            .read_index(self.node.options().timing.commit_deadline)
             .await;
         // Whatever the answer: a later term is another leadership.
         self.check_term(epoch)?;

@@ -86,8 +86,9 @@ async fn catch_up(node: &Node) -> Result<(), AdminError> {
 
 /// The leader's side: the index of what it has applied, once a quorum has confirmed that it leads.
 pub(super) async fn read_index(node: &Node) -> Result<u64, Status> {
-    let confirmed = node.raft().ensure_linearizable(ReadPolicy::ReadIndex);
-    match tokio::time::timeout(node.options.timing.commit_deadline, confirmed).await {
+    let raft = node.raft();
+    let confirmed = raft.ensure_linearizable(ReadPolicy::ReadIndex);
+    match tokio::time::timeout(node.options().timing.commit_deadline, confirmed).await {
         Ok(Ok(_)) => Ok(node.applied().image().last.map_or(0, |last| last.index)),
         Ok(Err(error)) => Err(Status::unavailable(error.to_string())),
         Err(_) => Err(Status::deadline_exceeded("no quorum answers")),

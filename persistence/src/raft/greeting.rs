@@ -61,6 +61,13 @@ impl Greetings {
         }
     }
 
+    /// Whether this master has lately said that its disk is in trouble.
+    pub(super) fn is_in_trouble(&self, id: &str) -> bool {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = heard.get(id).and_then(|heard| heard.answer.as_ref());
+        answer.is_some_and(|(_, answer)| !answer.trouble.is_empty())
+    }
+
     /// Judges an incoming greeting; the answer is why it is refused.
     pub(super) fn called(
         &self,
@@ -158,7 +165,7 @@ pub(super) async fn greet(node: Arc<Node>) {
         };
         tokio::select! {
             biased;
-            () = node.closing.cancelled() => return,
+            () = node.closing().cancelled() => return,
             () = round => {}
         }
     }
@@ -255,7 +262,7 @@ fn report(node: &Node) {
             let each: Vec<String> = silent
                 .iter()
                 .map(|(id, error)| {
-                    let address = node.options.peers.get(id).map_or("", String::as_str);
+                    let address = node.options().peers.get(id).map_or("", String::as_str);
                     format!("{id} ({address}): {error}")
                 })
                 .collect();
@@ -273,7 +280,7 @@ fn report(node: &Node) {
         .map(|m| (m.info.id.clone(), m.info.rpc.clone()))
         .collect();
     let warning = Problem::Warning("addresses".to_owned());
-    match roster::moved(&node.options.peers, &addresses) {
+    match roster::moved(&node.options().peers, &addresses) {
         // The metrics lag behind at the start: without members nothing has moved.
         Some(text) if !members.is_empty() => node.status.set(warning, text),
         Some(_) | None => node.status.clear(warning),

@@ -17,6 +17,7 @@ use super::{
     log_store::LogSize,
     metrics::{self, Indexes},
     node::{Node, members_of},
+    running::Running,
     types::{LogId, Types},
 };
 use crate::{
@@ -140,8 +141,30 @@ impl Guard {
 
 /// Looks after the leadership, the published view and the figures until the node is closed.
 pub(super) async fn watch(node: Arc<Node>) {
-    let mut changes = node.raft().metrics();
-    let mut tick = tokio::time::interval(node.options.timing.heartbeat / 2);
+    let mut runs = node.runs();
+    loop {
+        let running = Arc::clone(&runs.borrow_and_update());
+        tokio::select! {
+            biased;
+            () = node.closing().cancelled() => break,
+            () = watch_run(&node, &running) => {}
+        }
+        // Nothing changes until another run begins.
+        look(&node);
+        tokio::select! {
+            biased;
+            () = node.closing().cancelled() => break,
+            _another = runs.changed() => {}
+        }
+    }
+    look(&node);
+    node.guard.end();
+}
+
+/// The same for one run of openraft, until it ends.
+async fn watch_run(node: &Node, running: &Running) {
+    let mut changes = running.raft.metrics();
+    let mut tick = tokio::time::interval(node.options().timing.heartbeat / 2);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut figures_due = Instant::now();
     let mut seen = None;
@@ -149,16 +172,14 @@ pub(super) async fn watch(node: Arc<Node>) {
     loop {
         tokio::select! {
             biased;
-            () = node.closing.cancelled() => break,
+            () = running.ended.cancelled() => return,
             // Every entry changes something; only a change of leader, term or membership is looked at in full.
             changed = changes.changed() => {
                 if changed.is_err() {
                     // Without a word only when it panicked, or when the whole runtime ends.
-                    look(&node);
-                    if !node.has_stopped() {
-                        node.stopped("it ended without a reason (a panic is logged where it happens)");
-                    }
-                    break;
+                    look(node);
+                    node.stopped("it ended without a reason (a panic is logged where it happens)");
+                    return;
                 }
                 let outline = outline(&changes.borrow_watched());
                 if seen.as_ref() == Some(&outline) {
@@ -170,15 +191,13 @@ pub(super) async fn watch(node: Arc<Node>) {
             _ = tick.tick() => {
                 if Instant::now() >= figures_due {
                     figures_due = Instant::now() + FIGURES_INTERVAL;
-                    let size = figures(&node);
-                    bound_log(&node, size, &mut cut_at).await;
+                    let size = figures(node, running);
+                    bound_log(node, size, &mut cut_at).await;
                 }
             }
         }
-        look(&node);
+        look(node);
     }
-    look(&node);
-    node.guard.end();
 }
 
 /// What decides about a leadership, without the lease.
@@ -196,7 +215,7 @@ fn outline(metrics: &RaftMetrics<Types>) -> (ServerState, Option<u64>, u64, Opti
 pub(super) fn look(node: &Node) {
     let metrics = node.metrics();
     let sight = Sight::of(&metrics);
-    let lease = node.options.timing.election_timeout_max;
+    let lease = node.options().timing.election_timeout_max;
     node.guard.look(&sight, lease);
     if let Err(fatal) = &metrics.running_state {
         node.stopped(&fatal.to_string());
@@ -224,7 +243,7 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
         let name = |leader: &Option<MasterInfo>| leader.as_ref().map(|leader| leader.id.clone());
         let (was, is) = (name(&old.leader), name(&view.leader));
         if was != is {
-            let master = &node.options.id;
+            let master = &node.options().id;
             if is.is_some() {
                 let epoch = view.epoch.0;
                 tracing::info!(master, epoch, leader = is, "leader seen");
@@ -246,7 +265,7 @@ fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option
     }
     if leader == node.number() {
         sight
-            .judge(sight.term, node.options.timing.election_timeout_max)
+            .judge(sight.term, node.options().timing.election_timeout_max)
             .ok()?;
     }
     let members = members_of(metrics);
@@ -257,7 +276,7 @@ fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option
 }
 
 /// Records the figures.
-fn figures(node: &Node) -> LogSize {
+fn figures(node: &Node, running: &Running) -> LogSize {
     let raft = node.metrics();
     metrics::indexes(&Indexes {
         term: raft.current_term,
@@ -286,7 +305,7 @@ fn figures(node: &Node) -> LogSize {
             );
         }
     }
-    let size = node.log.size();
+    let size = running.log.size();
     metrics::log_size(size);
     size
 }
@@ -294,16 +313,17 @@ fn figures(node: &Node) -> LogSize {
 /// Keeps the log within its bytes; within its entries openraft keeps it. `cut_at` is how much had been written when
 /// this last asked for a snapshot.
 async fn bound_log(node: &Node, size: LogSize, cut_at: &mut u64) {
-    let bound = node.options.snapshots.log_bytes;
-    let raft = node.metrics();
+    let bound = node.options().snapshots.log_bytes;
+    let metrics = node.metrics();
     let index = |id: Option<LogId>| id.map_or(0, |id| id.index);
-    let (applied, snapshot) = (index(raft.last_applied), index(raft.snapshot));
-    let trigger = node.raft().trigger();
+    let (applied, snapshot) = (index(metrics.last_applied), index(metrics.snapshot));
+    let raft = node.raft();
+    let trigger = raft.trigger();
     let mut asked = Ok(());
     if size.bytes > bound / 2 && applied > snapshot && size.written > *cut_at + bound / 4 {
         *cut_at = size.written;
         asked = trigger.snapshot().await;
-    } else if size.bytes > bound / 4 * 3 && snapshot > index(raft.purged) {
+    } else if size.bytes > bound / 4 * 3 && snapshot > index(metrics.purged) {
         // Large entries: not even those may stay that would spare a master a snapshot.
         asked = trigger.purge_log(snapshot).await;
     }

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::{
     log_format::{Files, StoredPayload},
+    meter::Meter,
     metrics,
     types::Types,
 };
@@ -31,6 +32,7 @@ pub(super) struct OpenLog {
     log: Mutex<Option<RaftLog<Files>>>,
     // Taken after `log` where both are.
     group: Mutex<Group>,
+    meter: Arc<Meter>,
     more: SyncSender<()>,
 }
 
@@ -44,9 +46,10 @@ struct Group {
 }
 
 /// An append that has been written, and is not yet known to be durable.
-pub(super) struct Appended {
-    pub(super) callback: IOFlushed<Types>,
-    pub(super) began: Instant,
+struct Appended {
+    callback: IOFlushed<Types>,
+    began: Instant,
+    meter: Arc<Meter>,
 }
 
 /// Whom to tell that a write is durable, or failed; `None` once they have been told.
@@ -68,13 +71,14 @@ impl OpenLog {
     ///
     /// # Errors
     /// What the crate or the system says.
-    pub(super) fn open(config: Config) -> io::Result<Arc<Self>> {
+    pub(super) fn open(config: Config, meter: Arc<Meter>) -> io::Result<Arc<Self>> {
         let log = RaftLog::open(Arc::new(config))?;
         // One request at a time is under way, so one call for more is enough.
         let (more, calls) = sync_channel(1);
         let open = Arc::new(Self {
             log: Mutex::new(Some(log)),
             group: Mutex::default(),
+            meter,
             more,
         });
         let weak = Arc::downgrade(&open);
@@ -122,20 +126,24 @@ impl OpenLog {
     ) -> io::Result<()> {
         let (tx, rx) = oneshot::channel();
         self.with(|log| {
+            self.meter.faults.check()?;
             change(log)?;
             log.flush(true, Some(Flushed(Some(Waiters::Call(tx)))))
         })?;
         rx.await.map_err(io::Error::other)?
     }
 
-    /// Appends entries, which can be read at once, and tells `appended` when they are durable.
+    /// Appends entries, which can be read at once, and tells `callback` when they are durable.
     pub(super) fn append(
         self: &Arc<Self>,
         entries: impl IntoIterator<Item = ((u64, u64), StoredPayload)>,
-        appended: Appended,
+        callback: IOFlushed<Types>,
     ) -> io::Result<()> {
+        let began = Instant::now();
         self.with(|log| {
+            self.meter.faults.check()?;
             log.append(entries)?;
+            let appended = Appended::begin(callback, began, Arc::clone(&self.meter));
             let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
             group.waiting.push(appended);
             if group.under_way {
@@ -202,10 +210,20 @@ fn ask_for_more(calls: &Receiver<()>, log: &Weak<OpenLog>) {
 // === impl Appended ===
 
 impl Appended {
+    fn begin(callback: IOFlushed<Types>, began: Instant, meter: Arc<Meter>) -> Self {
+        meter.begin(began);
+        Self {
+            callback,
+            began,
+            meter,
+        }
+    }
+
     fn tell(self, result: io::Result<()>) {
         if result.is_ok() {
             metrics::appended(self.began.elapsed());
         }
+        self.meter.end(self.began);
         self.callback.io_completed(result);
     }
 }
@@ -224,6 +242,9 @@ impl Flushed {
     fn tell(&mut self, result: &io::Result<()>) {
         match self.0.take() {
             Some(Waiters::Appends(appends, log)) => {
+                if let Some(first) = appends.first() {
+                    first.meter.faults.dawdle();
+                }
                 for appended in appends {
                     appended.tell(again(result));
                 }

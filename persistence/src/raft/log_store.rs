@@ -10,7 +10,7 @@ use std::{
     ops::{Bound, RangeBounds},
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use openraft::{
@@ -21,8 +21,9 @@ use openraft::{
 use raft_log::{Config, api::raft_log_writer::RaftLogWriter};
 
 use super::{
-    log_flush::{Appended, OpenLog},
+    log_flush::OpenLog,
     log_format::{StoredPayload, StoredVote, from_stored, to_stored},
+    meter::Meter,
     options::SnapshotBounds,
     types::{LogId, Types, Vote},
 };
@@ -67,7 +68,11 @@ impl LogStore {
     ///
     /// # Errors
     /// `Corrupt` when something other than the tail is damaged, `Io` otherwise.
-    pub(super) fn open(dir: &Path, bounds: &SnapshotBounds) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        dir: &Path,
+        bounds: &SnapshotBounds,
+        meter: Arc<Meter>,
+    ) -> Result<Self, OpenError> {
         create_dir(dir).map_err(io_at(dir))?;
         let mut config = Config::new(dir.display());
         config.log_cache_capacity = Some(CACHE_BYTES);
@@ -78,7 +83,7 @@ impl LogStore {
         config.wal.truncate_incomplete_record = Some(true);
         // What shares an fsync is gathered by `OpenLog`, without waiting.
         config.wal.flush_batch_wait = Some(Duration::ZERO);
-        match OpenLog::open(config) {
+        match OpenLog::open(config, meter) {
             Ok(log) => Ok(Self { log }),
             Err(error) if is_damage(&error) => Err(OpenError::Corrupt {
                 path: dir.to_owned(),
@@ -219,11 +224,10 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = EntryOf<Types>> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let began = Instant::now();
         let entries = entries
             .into_iter()
             .map(|entry| (to_stored(entry.log_id), StoredPayload::new(entry.payload)));
-        self.log.append(entries, Appended { callback, began })
+        self.log.append(entries, callback)
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {

@@ -22,6 +22,11 @@ const FSYNCS: &str = "interrex_raft_fsyncs_total";
 const FSYNC_P99: &str = "interrex_raft_fsync_p99_seconds";
 const QUORUM_AGE: &str = "interrex_last_quorum_ack_age_seconds";
 const LAG: &str = "interrex_raft_replication_lag_entries";
+const REOPENS: &str = "interrex_raft_reopens_total";
+const MEMBERSHIP: &str = "interrex_raft_membership_changes_total";
+const DISK_FREE: &str = "interrex_raft_disk_free_bytes";
+const DISK_SLOW: &str = "interrex_raft_disk_slow";
+const HAND_OVERS: &str = "interrex_raft_disk_hand_overs_total";
 const LEADER_CHANGES: &str = "interrex_leader_changes_total";
 
 /// Where the log stands.
@@ -67,6 +72,24 @@ pub(super) fn describe() {
         "How long ago a quorum last confirmed this leader; 0 on others"
     );
     describe_gauge!(LAG, "Entries a peer is behind this leader");
+    describe_counter!(
+        REOPENS,
+        "Times that raft was opened again after the disk had failed"
+    );
+    describe_counter!(
+        MEMBERSHIP,
+        "Changes of the masters that were asked for here, by change"
+    );
+    describe_gauge!(
+        DISK_FREE,
+        Unit::Bytes,
+        "What is left on the disk of the data directory"
+    );
+    describe_gauge!(DISK_SLOW, "1 while appends to the log take too long");
+    describe_counter!(
+        HAND_OVERS,
+        "Leaderships handed over because of the disk, by reason"
+    );
     describe_counter!(LEADER_CHANGES, "Leaders seen, after the first");
 }
 
@@ -111,4 +134,26 @@ pub(super) fn quorum_age(age: Duration) {
 
 pub(super) fn lag(peer: &str, entries: u64) {
     gauge!(LAG, "peer" => peer.to_owned()).set(entries as f64);
+}
+
+pub(super) fn reopened() {
+    counter!(REOPENS).increment(1);
+}
+
+/// `change`: `added`, `removed`, `moved` or `recovered`.
+pub(super) fn membership_changed(change: &'static str) {
+    counter!(MEMBERSHIP, "change" => change).increment(1);
+}
+
+pub(super) fn disk_free(bytes: u64) {
+    gauge!(DISK_FREE).set(bytes as f64);
+}
+
+pub(super) fn disk_slow(slow: bool) {
+    gauge!(DISK_SLOW).set(if slow { 1.0 } else { 0.0 });
+}
+
+/// `reason`: `low_space` or `slow_disk`.
+pub(super) fn handed_over(reason: &'static str) {
+    counter!(HAND_OVERS, "reason" => reason).increment(1);
 }

@@ -5,6 +5,8 @@
 //!  commit ───▶ engine ───┼─▶ Node ─▶ openraft ─┼─▶ log_store       raft-log: vote and entries, fsync
 //!  operator ─▶ admin ────┘    │                ├─▶ state_machine   RecordStore; snapshot files
 //!  peers ────▶ peer_service ──┘                └─▶ network         one pipelined stream a peer
+//!              running + reopen: a run of openraft, and another one when the disk has failed and works again
+//!              disk + pace: too little space, or a slow disk: a leader hands over before it has to stop
 //!              greeting + roster: who the masters are, forming the cluster, refusing what does not fit
 //! ```
 //! A term is an epoch (plus a number that a restored snapshot may have raised, see `epochs`): openraft lets at most one
@@ -13,6 +15,7 @@
 //! In the data directory: `LOCK`, `identity.json`, `log/`, `snapshots/`.
 
 mod admin;
+mod disk;
 mod election;
 mod engine;
 mod epochs;
@@ -23,13 +26,17 @@ mod leadership;
 mod log_flush;
 mod log_format;
 mod log_store;
+mod meter;
 mod metrics;
 mod network;
 mod node;
 mod options;
+mod pace;
 mod peer_service;
 mod reach;
+mod reopen;
 mod roster;
+mod running;
 mod snapshot;
 mod state_machine;
 mod status;
@@ -41,34 +48,24 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    identity::{DataDir, Identity},
-    log_store::LogStore,
-    network::{Network, Peers},
-    node::{Node, Parts},
+    identity::DataDir,
+    meter::Meter,
+    network::Peers,
+    node::Node,
     peer_service::PeerService,
-    snapshot::Snapshots,
-    state_machine::{Applied, StateMachine},
+    running::{Ground, Running},
     status::Status,
-    types::RaftHandle,
 };
 use crate::{backend::Backend, error::OpenError};
 
-pub use options::{MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
+pub use meter::DiskFaults;
+pub use options::{DiskBounds, MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
 
 /// What a master logs where no filter is given. The consensus libraries tell every step; what an operator needs of it
 /// is said here. Each heartbeat and stream that a dead master misses is none of it.
 pub const LOG_FILTER: &str = "info,openraft=warn,openraft::core::heartbeat=error,\
     openraft::replication=error,openraft::engine::handler::replication_handler=error,\
     raft_log=warn,chunked_wal=warn";
-
-/// What was read from the data directory.
-struct Disk {
-    dir: DataDir,
-    identity: Identity,
-    log: LogStore,
-    snapshots: Snapshots,
-    image: snapshot::Image,
-}
 
 /// Opens this master's part of a Raft cluster. It takes part from now on: it greets the other masters, forms the
 /// cluster with them, follows or campaigns. Its `peer_routes` must be served at the address that `peers` names.
@@ -78,96 +75,34 @@ struct Disk {
 /// [`health`](crate::backend::BackendAdmin::health).
 pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
     options.validate()?;
-    let config = options.config()?;
     metrics::describe();
-    let wanted = options.clone();
-    let path = options.data_dir.clone();
-    let disk = tokio::task::spawn_blocking(move || Disk::open(&wanted))
-        .await
-        .map_err(|error| OpenError::Io {
-            path,
-            source: std::io::Error::other(error),
-        })??;
-    let closing = CancellationToken::new();
-    let status = Arc::new(Status::new(&options.id));
-    let applied = Arc::new(Applied::new(
-        disk.image,
-        disk.snapshots,
-        Arc::clone(&status),
-        closing.clone(),
-    ));
-    let peers = Arc::new(Peers::new(disk.identity.node, options.peers.clone()));
-    let network = Network::new(Arc::clone(&peers), options.timing);
-    let damaged = |reason: String| OpenError::Corrupt {
+    let (path, id) = (options.data_dir.clone(), options.id.clone());
+    let locked = tokio::task::spawn_blocking(move || {
+        let dir = DataDir::lock(&path)?;
+        let identity = dir.identity(&id)?;
+        Ok::<_, OpenError>((dir, identity))
+    });
+    let (dir, identity) = locked.await.map_err(|error| OpenError::Io {
         path: options.data_dir.clone(),
-        reason,
-    };
-    let raft = RaftHandle::new(
-        disk.identity.node,
-        config,
-        network,
-        disk.log.clone(),
-        StateMachine(Arc::clone(&applied)),
-    )
-    .await
-    .map_err(|fatal| damaged(fatal.to_string()))?;
-    let initialized = raft
-        .is_initialized()
-        .await
-        .map_err(|fatal| damaged(fatal.to_string()))?;
-    let node = Arc::new(Node::new(Parts {
+        source: std::io::Error::other(error),
+    })??;
+    let ground = Ground {
+        peers: Arc::new(Peers::new(identity.node, options.peers.clone())),
+        status: Arc::new(Status::new(&options.id)),
+        meter: Arc::new(Meter::new(Arc::clone(&options.faults))),
+        closing: CancellationToken::new(),
         options,
-        dir: disk.dir,
-        identity: disk.identity,
-        log: disk.log,
-        applied,
-        raft,
-        peers,
-        status,
-        closing,
-        initialized,
-    }));
+    };
+    let running = Running::open(&ground, &identity, false).await?;
+    let node = Arc::new(Node::new(ground, dir, identity, running));
     node.tasks.spawn(leadership::watch(Arc::clone(&node)));
     node.tasks.spawn(greeting::greet(Arc::clone(&node)));
+    node.tasks.spawn(reopen::supervise(Arc::clone(&node)));
+    node.tasks.spawn(disk::watch(Arc::clone(&node)));
     Ok(Backend {
         election: Arc::new(election::RaftElection::new(Arc::clone(&node))),
         engine: Arc::new(engine::RaftEngine::new(Arc::clone(&node))),
         peer_routes: Some(PeerService::routes(Arc::clone(&node))),
         admin: Arc::new(admin::RaftAdmin::new(node)),
     })
-}
-
-// === impl Disk ===
-
-impl Disk {
-    /// Locks and reads the data directory. Blocks.
-    fn open(options: &RaftOptions) -> Result<Self, OpenError> {
-        let dir = DataDir::lock(&options.data_dir)?;
-        let identity = dir.identity(&options.id)?;
-        let (snapshots, image) = Snapshots::open(&dir.join("snapshots"))?;
-        let log_dir = dir.join("log");
-        let log = LogStore::open(&log_dir, &options.snapshots)?;
-        let empty = log.is_pristine().map_err(|source| OpenError::Io {
-            path: log_dir.clone(),
-            source,
-        })?;
-        if empty && !identity.cluster_id.is_empty() {
-            // It has voted and promised, and does not know what any more.
-            return Err(OpenError::Corrupt {
-                path: log_dir,
-                reason: format!(
-                    "the log of this member of cluster {} is missing; move the data directory away and let this \
-                     master rejoin with `interrex cluster add {}=HOST:PORT`",
-                    identity.cluster_id, identity.id
-                ),
-            });
-        }
-        Ok(Self {
-            dir,
-            identity,
-            log,
-            snapshots,
-            image: image.unwrap_or_default(),
-        })
-    }
 }

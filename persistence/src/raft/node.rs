@@ -5,10 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use interrex_proto::v1::{HelloRequest, HelloResponse};
@@ -17,13 +14,14 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    disk::StoodAside,
     greeting::Greetings,
     identity::{DataDir, Identity},
     leadership::Guard,
-    log_store::LogStore,
     network::Peers,
     options::RaftOptions,
     roster::Local,
+    running::{Ground, Running},
     state_machine::Applied,
     status::{Problem, Status},
     types::{NodeInfo, RaftHandle, Types},
@@ -36,40 +34,21 @@ use crate::{
 /// What one master is made of.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) options: RaftOptions,
+    pub(super) ground: Ground,
     number: u64,
     // `None` once closed: dropping it releases the directory.
     pub(super) dir: Mutex<Option<DataDir>>,
     pub(super) identity: Mutex<Identity>,
-    pub(super) log: LogStore,
-    applied: Arc<Applied>,
-    raft: RaftHandle,
+    /// The run of openraft that is on; replaced when the disk has failed and works again.
+    running: watch::Sender<Arc<Running>>,
     pub(super) peers: Arc<Peers>,
     pub(super) status: Arc<Status>,
     pub(super) greetings: Greetings,
     pub(super) guard: Guard,
     pub(super) view: watch::Sender<LeaderView>,
+    pub(super) stood_aside: Mutex<StoodAside>,
     me: Mutex<MasterInfo>,
-    /// Whether openraft had a membership when it was opened; its metrics say so only a little later.
-    was_initialized: AtomicBool,
-    stopped: AtomicBool,
-    pub(super) closing: CancellationToken,
     pub(super) tasks: TaskTracker,
-}
-
-/// What [`Node::new`] is given.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) options: RaftOptions,
-    pub(super) dir: DataDir,
-    pub(super) identity: Identity,
-    pub(super) log: LogStore,
-    pub(super) applied: Arc<Applied>,
-    pub(super) raft: RaftHandle,
-    pub(super) peers: Arc<Peers>,
-    pub(super) status: Arc<Status>,
-    pub(super) closing: CancellationToken,
-    pub(super) initialized: bool,
 }
 
 /// A member as the membership knows it.
@@ -83,27 +62,31 @@ pub(super) struct Member {
 // === impl Node ===
 
 impl Node {
-    pub(super) fn new(parts: Parts) -> Self {
-        let me = parts.options.me.clone();
+    pub(super) fn new(ground: Ground, dir: DataDir, identity: Identity, running: Running) -> Self {
         Self {
-            number: parts.identity.node,
-            guard: Guard::new(parts.closing.clone()),
-            options: parts.options,
-            dir: Mutex::new(Some(parts.dir)),
-            identity: Mutex::new(parts.identity),
-            log: parts.log,
-            applied: parts.applied,
-            raft: parts.raft,
-            peers: parts.peers,
-            status: parts.status,
+            number: identity.node,
+            guard: Guard::new(ground.closing.clone()),
+            dir: Mutex::new(Some(dir)),
+            identity: Mutex::new(identity),
+            running: watch::Sender::new(Arc::new(running)),
+            peers: Arc::clone(&ground.peers),
+            status: Arc::clone(&ground.status),
             greetings: Greetings::default(),
             view: watch::Sender::new(LeaderView::default()),
-            me: Mutex::new(me),
-            was_initialized: AtomicBool::new(parts.initialized),
-            stopped: AtomicBool::new(false),
-            closing: parts.closing,
+            stood_aside: Mutex::default(),
+            me: Mutex::new(ground.options.me.clone()),
             tasks: TaskTracker::new(),
+            ground,
         }
+    }
+
+    pub(super) fn options(&self) -> &RaftOptions {
+        &self.ground.options
+    }
+
+    /// Cancelled when this node closes.
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.ground.closing
     }
 
     /// This incarnation's number.
@@ -111,12 +94,27 @@ impl Node {
         self.number
     }
 
-    pub(super) fn raft(&self) -> &RaftHandle {
-        &self.raft
+    /// The run of openraft that is on, or was the last.
+    pub(super) fn running(&self) -> Arc<Running> {
+        Arc::clone(&self.running.borrow())
     }
 
-    pub(super) fn applied(&self) -> &Arc<Applied> {
-        &self.applied
+    /// Every run, though perhaps not each of them.
+    pub(super) fn runs(&self) -> watch::Receiver<Arc<Running>> {
+        self.running.subscribe()
+    }
+
+    /// From now on this is the run that is on; the one before has ended.
+    pub(super) fn replace(&self, running: Running) {
+        self.running.send_replace(Arc::new(running));
+    }
+
+    pub(super) fn raft(&self) -> RaftHandle {
+        self.running.borrow().raft.clone()
+    }
+
+    pub(super) fn applied(&self) -> Arc<Applied> {
+        Arc::clone(&self.running.borrow().applied)
     }
 
     /// What this master says of itself.
@@ -134,66 +132,64 @@ impl Node {
 
     /// openraft's latest word about itself.
     pub(super) fn metrics(&self) -> RaftMetrics<Types> {
-        self.raft.metrics().borrow_watched().clone()
+        self.raft().metrics().borrow_watched().clone()
     }
 
     /// The current term, whoever leads in it.
     pub(super) fn term(&self) -> u64 {
-        self.raft.metrics().borrow_watched().current_term
+        self.raft().metrics().borrow_watched().current_term
     }
 
     /// The epoch of the current term, as far as it is known here.
     pub(super) fn epoch(&self) -> Epoch {
-        self.applied.epochs().of(self.term())
+        self.applied().epochs().of(self.term())
     }
 
     /// The term that this node leads in, as far as it knows without asking anybody.
     pub(super) fn leading_term(&self) -> Option<u64> {
-        let receiver = self.raft.metrics();
+        let receiver = self.raft().metrics();
         let metrics = receiver.borrow_watched();
         (metrics.state == ServerState::Leader && !self.has_stopped())
             .then_some(metrics.current_term)
     }
 
-    /// Whether openraft has ended, whatever its last metrics say; for good.
+    /// Whether openraft has ended, whatever its last metrics say, and has not been opened again.
     pub(super) fn has_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.running.borrow().has_ended()
     }
 
-    /// openraft has ended, because of `reason`.
+    /// openraft has ended, because of `reason`; it is opened again when the disk works.
     pub(super) fn stopped(&self, reason: &str) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.guard.end();
-        if !self.closing.is_cancelled() {
+        let running = self.running();
+        if running.has_ended() {
+            return;
+        }
+        if !self.closing().is_cancelled() {
             let text = format!(
-                "raft has stopped: {reason}; this master takes no part until it is restarted"
+                "raft has stopped: {reason}; it is opened again as soon as the disk works, until then this master \
+                 takes no part"
             );
             self.status.set(Problem::Stopped, text);
         }
+        self.guard.end();
+        running.ended.cancel();
     }
 
     /// The membership, ordered by id; empty before the cluster is formed.
     pub(super) fn members(&self) -> Vec<Member> {
-        let receiver = self.raft.metrics();
+        let receiver = self.raft().metrics();
         let metrics = receiver.borrow_watched();
         members_of(&metrics)
     }
 
     /// Whether this node has a membership.
     pub(super) fn is_initialized(&self) -> bool {
-        if self.was_initialized.load(Ordering::Relaxed) {
-            return true;
-        }
-        let initialized = !self.members().is_empty();
-        if initialized {
-            self.was_initialized.store(true, Ordering::Relaxed);
-        }
-        initialized
+        self.running.borrow().is_initialized()
     }
 
     /// The cluster's name as this directory knows it; empty before there is one.
     pub(super) fn cluster_id(&self) -> String {
-        let applied = self.applied.cluster_id();
+        let applied = self.applied().cluster_id();
         if applied.is_empty() {
             let identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
             return identity.cluster_id.clone();
@@ -207,9 +203,9 @@ impl Node {
         Local {
             rest: me.rest,
             web: me.web,
-            id: self.options.id.clone(),
+            id: self.options().id.clone(),
             node: self.number,
-            peers: self.options.peers.clone(),
+            peers: self.options().peers.clone(),
             cluster_id: self.cluster_id(),
             initialized: self.is_initialized(),
             members: self
@@ -236,6 +232,11 @@ impl Node {
             refused,
             rest: local.rest,
             web: local.web,
+            trouble: self
+                .status
+                .trouble()
+                .map(|(_, text)| text)
+                .unwrap_or_default(),
         }
     }
 
@@ -253,7 +254,7 @@ impl Node {
             all.insert(master.id.clone(), master);
         }
         if all.is_empty() {
-            for (id, rpc) in &self.options.peers {
+            for (id, rpc) in &self.options().peers {
                 let (id, rpc) = (id.clone(), rpc.clone());
                 let mut master = MasterInfo {
                     id,
@@ -264,7 +265,7 @@ impl Node {
                 all.insert(master.id.clone(), master);
             }
         }
-        if let Some(mine) = all.get_mut(&self.options.id) {
+        if let Some(mine) = all.get_mut(&self.options().id) {
             let rpc = std::mem::take(&mut mine.rpc);
             *mine = self.me();
             if mine.rpc.is_empty() {
@@ -276,27 +277,17 @@ impl Node {
 
     /// Ends everything: no more elections, files flushed and closed, the directory released. Bounded.
     pub(super) async fn close(&self) {
-        self.closing.cancel();
+        let deadline = self.options().timing.shutdown_deadline;
+        self.closing().cancel();
         self.tasks.close();
-        let ended = async {
-            if let Err(error) = self.raft.shutdown().await {
-                tracing::warn!(%error, "raft did not end in order");
-            }
-            self.tasks.wait().await;
-        };
-        if tokio::time::timeout(self.options.timing.shutdown_deadline, ended)
+        // First, so that no run is begun behind the one that is ended here.
+        if tokio::time::timeout(deadline, self.tasks.wait())
             .await
             .is_err()
         {
-            tracing::warn!(
-                "raft did not end within {:?}",
-                self.options.timing.shutdown_deadline
-            );
+            tracing::warn!("some tasks of raft did not end within {deadline:?}");
         }
-        let log = self.log.clone();
-        if let Err(error) = tokio::task::spawn_blocking(move || log.close()).await {
-            tracing::warn!(%error, "the log was not closed in order");
-        }
+        self.running().end(deadline).await;
         self.dir
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

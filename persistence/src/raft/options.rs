@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use openraft::{Config, SnapshotPolicy};
 
+use super::meter::DiskFaults;
 use crate::{election::MasterInfo, error::OpenError};
 
 /// Most masters of a cluster: more make every write slower and none of them safer.
@@ -29,6 +30,10 @@ pub struct RaftOptions {
     pub timing: RaftTiming,
     /// When the log is cut.
     pub snapshots: SnapshotBounds,
+    /// When the disk is in trouble.
+    pub disk: DiskBounds,
+    /// Faults that a test gives the disk; none by default.
+    pub faults: Arc<DiskFaults>,
 }
 
 /// How long things may take. A leader's death is noticed after `election_timeout_max` and replaced after a
@@ -47,6 +52,16 @@ pub struct RaftTiming {
     pub transfer_deadline: Duration,
     /// How long closing may take. Default 5 s.
     pub shutdown_deadline: Duration,
+}
+
+/// When a disk is in trouble: then a leader hands over to a master that is better off, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskBounds {
+    /// Bytes left on the disk below which it is low. Default 64 MiB.
+    pub low_bytes: u64,
+    /// An append to the log that takes longer is slow; slow ones in three seconds in a row make the disk slow, until
+    /// there has been none for thirty. Default 500 ms.
+    pub slow_append: Duration,
 }
 
 /// When a snapshot is taken, and how much log is kept behind it.
@@ -80,6 +95,8 @@ impl RaftOptions {
             me,
             timing: RaftTiming::default(),
             snapshots: SnapshotBounds::default(),
+            disk: DiskBounds::default(),
+            faults: Arc::default(),
         }
     }
 
@@ -90,6 +107,7 @@ impl RaftOptions {
     pub fn validate(&self) -> Result<(), OpenError> {
         self.validate_peers()?;
         self.timing.validate()?;
+        self.disk.validate()?;
         self.snapshots.validate()
     }
 
@@ -206,6 +224,29 @@ impl RaftTiming {
                 self.commit_deadline, self.election_timeout_max
             );
             return wrong("--commit-deadline", reason);
+        }
+        Ok(())
+    }
+}
+
+// === impl DiskBounds ===
+
+impl Default for DiskBounds {
+    fn default() -> Self {
+        Self {
+            low_bytes: 64 << 20,
+            slow_append: Duration::from_millis(500),
+        }
+    }
+}
+
+impl DiskBounds {
+    fn validate(&self) -> Result<(), OpenError> {
+        if self.slow_append < Duration::from_millis(1) {
+            return Err(OpenError::Option {
+                option: "--slow-append",
+                reason: format!("{:?} is shorter than 1 ms", self.slow_append),
+            });
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use tonic::{Request, Response, Status, Streaming, service::Routes};
 use super::{
     fresh,
     node::Node,
+    running::Running,
     snapshot::{SnapshotFile, TempFile},
     state_machine::blocking,
     types::Types,
@@ -43,6 +44,15 @@ impl PeerService {
             .max_decoding_message_size(RAFT_MESSAGE_BYTES_MAX)
             .max_encoding_message_size(RAFT_MESSAGE_BYTES_MAX);
         Routes::new(server)
+    }
+
+    /// The run that is on. What comes while the disk has failed is refused here: openraft would log each call.
+    fn run(&self) -> Result<Arc<Running>, Status> {
+        let running = self.node.running();
+        if running.has_ended() {
+            return Err(Status::unavailable("raft has stopped on this master"));
+        }
+        Ok(running)
     }
 
     /// The frame's body, if it is for this node.
@@ -106,7 +116,7 @@ impl RaftPeer for PeerService {
         &self,
         request: Request<HelloRequest>,
     ) -> Result<Response<HelloResponse>, Status> {
-        if self.node.closing.is_cancelled() {
+        if self.node.closing().is_cancelled() {
             return Err(Status::unavailable("this master is closing"));
         }
         Ok(Response::new(self.node.greeted(request.into_inner())))
@@ -115,8 +125,8 @@ impl RaftPeer for PeerService {
     async fn append(&self, request: Request<RaftFrame>) -> Result<Response<RaftFrame>, Status> {
         let frame = request.into_inner();
         let answer = self
-            .node
-            .raft()
+            .run()?
+            .raft
             .append_entries(self.accept(&frame)?)
             .await
             .map_err(stopped)?;
@@ -128,6 +138,7 @@ impl RaftPeer for PeerService {
         request: Request<Streaming<RaftFrame>>,
     ) -> Result<Response<Self::AppendStreamStream>, Status> {
         let me = self.node.number();
+        let run = self.run()?;
         // The first frame that cannot be taken ends the stream, and its reason ends the answers.
         let refused = Arc::new(OnceLock::new());
         let refusal = Arc::clone(&refused);
@@ -147,10 +158,9 @@ impl RaftPeer for PeerService {
             std::future::ready(request)
         });
         // A leader that has nothing to send says nothing for seconds; the server waits for its streams to end.
-        let requests = requests.take_until(self.node.closing.clone().cancelled_owned());
-        let answers = self
-            .node
-            .raft()
+        let requests = requests.take_until(run.ended.clone().cancelled_owned());
+        let answers = run
+            .raft
             .stream_append(Box::pin(requests))
             .map(move |answer| {
                 let body = encode(&answer.map_err(stopped)?)?;
@@ -162,15 +172,15 @@ impl RaftPeer for PeerService {
             });
         let last = stream::once(async move { refused.get().cloned().map(Err) });
         let answers = answers.chain(last.filter_map(std::future::ready));
-        let answers = answers.take_until(self.node.closing.clone().cancelled_owned());
+        let answers = answers.take_until(run.ended.clone().cancelled_owned());
         Ok(Response::new(Box::pin(answers)))
     }
 
     async fn vote(&self, request: Request<RaftFrame>) -> Result<Response<RaftFrame>, Status> {
         let frame = request.into_inner();
         let answer = self
-            .node
-            .raft()
+            .run()?
+            .raft
             .vote(self.accept(&frame)?)
             .await
             .map_err(stopped)?;
@@ -180,8 +190,8 @@ impl RaftPeer for PeerService {
     async fn pre_vote(&self, request: Request<RaftFrame>) -> Result<Response<RaftFrame>, Status> {
         let frame = request.into_inner();
         let answer = self
-            .node
-            .raft()
+            .run()?
+            .raft
             .pre_vote(self.accept(&frame)?)
             .await
             .map_err(stopped)?;
@@ -205,8 +215,8 @@ impl RaftPeer for PeerService {
             snapshot,
         };
         let answer = self
-            .node
-            .raft()
+            .run()?
+            .raft
             .install_full_snapshot(header.vote, snapshot)
             .await
             .map_err(stopped)?;
@@ -227,8 +237,8 @@ impl RaftPeer for PeerService {
     ) -> Result<Response<RaftFrame>, Status> {
         let frame = request.into_inner();
         let answer = self
-            .node
-            .raft()
+            .run()?
+            .raft
             .handle_transfer_leader(self.accept(&frame)?)
             .await
             .map_err(stopped)?;

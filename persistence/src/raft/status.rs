@@ -17,6 +17,10 @@ pub(super) enum Problem {
     Waiting,
     /// Snapshots cannot be written.
     Snapshot,
+    /// Little is left on the disk: this master should not lead.
+    LowSpace,
+    /// Appends take too long: this master should not lead.
+    SlowDisk,
     /// Something to be put right, that does no harm meanwhile.
     Warning(String),
 }
@@ -35,7 +39,7 @@ impl Problem {
     fn blocks(&self) -> bool {
         match self {
             Self::Stopped | Self::Peer(_) | Self::Waiting => true,
-            Self::Snapshot | Self::Warning(_) => false,
+            Self::Snapshot | Self::LowSpace | Self::SlowDisk | Self::Warning(_) => false,
         }
     }
 }
@@ -47,6 +51,8 @@ impl fmt::Display for Problem {
             Self::Peer(id) => write!(f, "peer {id}"),
             Self::Waiting => f.write_str("waiting"),
             Self::Snapshot => f.write_str("snapshot"),
+            Self::LowSpace => f.write_str("low space"),
+            Self::SlowDisk => f.write_str("slow disk"),
             Self::Warning(id) => write!(f, "warning {id}"),
         }
     }
@@ -71,7 +77,11 @@ impl Status {
         match &problem {
             Problem::Stopped => tracing::error!(master = self.id, %problem, "{text}"),
             Problem::Waiting => tracing::info!(master = self.id, %problem, "{text}"),
-            Problem::Peer(_) | Problem::Snapshot | Problem::Warning(_) => {
+            Problem::Peer(_)
+            | Problem::Snapshot
+            | Problem::LowSpace
+            | Problem::SlowDisk
+            | Problem::Warning(_) => {
                 tracing::warn!(master = self.id, %problem, "{text}");
             }
         }
@@ -84,6 +94,17 @@ impl Status {
         if problems.remove(&problem).is_some() {
             tracing::info!(master = self.id, %problem, "this problem is over");
         }
+    }
+
+    /// Why this master should not lead, though it could.
+    pub(super) fn trouble(&self) -> Option<(Problem, String)> {
+        let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        [Problem::LowSpace, Problem::SlowDisk]
+            .into_iter()
+            .find_map(|problem| {
+                let text = problems.get(&problem)?.clone();
+                Some((problem, text))
+            })
     }
 
     /// The texts of the problems that keep this master from taking part, and those of the others.

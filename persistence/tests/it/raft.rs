@@ -6,3 +6,4 @@ mod disk;
 mod failover;
 mod identity;
 mod rates;
+mod trouble;

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,7 +13,7 @@ use interrex_persistence::{
     election::{Leadership, MasterInfo},
     epoch::{CommitSeq, Epoch},
     error::{CommitError, OpenError},
-    raft::{self, RaftOptions},
+    raft::{self, DiskFaults, RaftOptions},
     record::{CommitBatch, Mutation, RecordKey, RecordKind, Recovered},
 };
 use tempfile::TempDir;
@@ -35,6 +36,8 @@ pub(super) struct Cluster {
     pub(super) addresses: BTreeMap<String, SocketAddr>,
     listeners: BTreeMap<String, TcpListener>,
     pub(super) up: BTreeMap<String, Master>,
+    /// What is wrong with the disks of those that are or were up.
+    faults: BTreeMap<String, Arc<DiskFaults>>,
     tune: Tune,
 }
 
@@ -60,6 +63,7 @@ impl Cluster {
             addresses: BTreeMap::new(),
             listeners: BTreeMap::new(),
             up: BTreeMap::new(),
+            faults: BTreeMap::new(),
             tune,
         };
         for id in ids {
@@ -130,6 +134,8 @@ impl Cluster {
         id: &str,
         options: RaftOptions,
     ) -> Result<(), OpenError> {
+        self.faults
+            .insert(id.to_owned(), Arc::clone(&options.faults));
         let backend = raft::open(options).await?;
         let listener = match self.listeners.remove(id) {
             Some(listener) => listener,
@@ -180,6 +186,11 @@ impl Cluster {
         for id in ids {
             self.down(&id).await;
         }
+    }
+
+    /// The disk of a master that is up.
+    pub(super) fn disk(&self, id: &str) -> &DiskFaults {
+        &self.faults[id]
     }
 
     pub(super) fn backend(&self, id: &str) -> &Backend {

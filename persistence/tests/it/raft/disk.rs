@@ -315,6 +315,10 @@ async fn a_failing_log_ends_the_leadership_and_not_the_process() {
         .health(&leader, |ready, text| !ready && text.contains("stopped"))
         .await;
     assert!(detail.contains("raft has stopped"), "{detail}");
+    let detail = cluster
+        .health(&leader, |_, text| text.contains("is missing"))
+        .await;
+    assert!(detail.contains("cannot be opened again yet"), "{detail}");
     let others: Vec<String> = cluster
         .up
         .keys()

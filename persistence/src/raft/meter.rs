@@ -1,0 +1,144 @@
+//! How long the disk takes for what is appended, and the faults that tests give it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Faults of one master's disk, for tests; a new one has none. Switched while the master runs.
+#[derive(Debug, Default)]
+pub struct DiskFaults {
+    failing: AtomicBool,
+    delay_ms: AtomicU64,
+    /// 0: as the system says.
+    free_bytes: AtomicU64,
+}
+
+/// Measures the appends of one log.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub(super) faults: Arc<DiskFaults>,
+    appends: Mutex<Appends>,
+}
+
+#[derive(Debug, Default)]
+struct Appends {
+    /// When those that are not durable yet began; the oldest first.
+    under_way: VecDeque<Instant>,
+    /// The slowest since somebody asked.
+    slowest: Duration,
+}
+
+// === impl DiskFaults ===
+
+impl DiskFaults {
+    /// Whether every write fails from now on.
+    pub fn fail(&self, failing: bool) {
+        self.failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Every sync of the log takes this much longer from now on, in whole milliseconds.
+    pub fn delay(&self, delay: Duration) {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.delay_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// What the disk says it has left; `None`: as much as it has.
+    pub fn set_free_bytes(&self, free: Option<u64>) {
+        self.free_bytes
+            .store(free.map_or(0, |free| free.max(1)), Ordering::Relaxed);
+    }
+
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.failing.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an injected fault of the disk"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        match self.free_bytes.load(Ordering::Relaxed) {
+            0 => None,
+            free => Some(free),
+        }
+    }
+
+    /// Takes its time. Blocks.
+    pub(super) fn dawdle(&self) {
+        match self.delay_ms.load(Ordering::Relaxed) {
+            0 => {}
+            millis => std::thread::sleep(Duration::from_millis(millis)),
+        }
+    }
+}
+
+// === impl Meter ===
+
+impl Meter {
+    pub(super) fn new(faults: Arc<DiskFaults>) -> Self {
+        Self {
+            faults,
+            appends: Mutex::default(),
+        }
+    }
+
+    /// An append has begun.
+    pub(super) fn begin(&self, at: Instant) {
+        self.lock().under_way.push_back(at);
+    }
+
+    /// The append that began at `at` is durable, or has failed.
+    pub(super) fn end(&self, at: Instant) {
+        let mut appends = self.lock();
+        appends.slowest = appends.slowest.max(at.elapsed());
+        // They end in the order in which they began.
+        if let Some(place) = appends.under_way.iter().position(|began| *began == at) {
+            appends.under_way.remove(place);
+        }
+    }
+
+    /// Another log is opened: nothing is under way.
+    pub(super) fn reset(&self) {
+        *self.lock() = Appends::default();
+    }
+
+    /// The longest that an append has taken since the last call, or is taking now.
+    pub(super) fn take_slowest(&self) -> Duration {
+        let mut appends = self.lock();
+        let waiting = appends.under_way.front().map(Instant::elapsed);
+        std::mem::take(&mut appends.slowest).max(waiting.unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Appends> {
+        self.appends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_append_is_told_once_and_one_under_way_for_as_long_as_it_is() {
+        let meter = Meter::default();
+        let ago = |millis| {
+            Instant::now()
+                .checked_sub(Duration::from_millis(millis))
+                .unwrap()
+        };
+        let (slow, quick) = (ago(700), ago(20));
+        meter.begin(slow);
+        meter.begin(quick);
+        meter.end(quick);
+        assert!(meter.take_slowest() >= Duration::from_millis(700));
+        assert!(meter.take_slowest() >= Duration::from_millis(700));
+        meter.end(slow);
+        assert!(meter.take_slowest() >= Duration::from_millis(700));
+        assert_eq!(meter.take_slowest(), Duration::ZERO);
+    }
+}
