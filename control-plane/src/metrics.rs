@@ -95,6 +95,7 @@ pub const METRICS: &[Metric] = &[
     metric!(Counter "interrex_sessions_closed_total", "Streams closed by this master, by reason."),
     metric!(Counter "interrex_stale_epoch_answers_total", "Orders of this master that a peer refused because it has seen a newer epoch."),
     metric!(Counter "interrex_effects_dropped_total", "Orders and notices without a session to send them to; they are derived again."),
+    metric!(Counter "interrex_heartbeat_acks_dropped_total", "Heartbeats that were heard and not acknowledged, because too many waited."),
     metric!(Counter "interrex_frames_dropped_total", "Frames of peers that were dropped; what they report is sent again."),
     metric!(Counter "interrex_task_panics_total", "Tasks of this master that panicked; somebody must look."),
     metric!(Gauge "interrex_loop_silence_seconds", Seconds, "How long ago the master's loop last turned."),

@@ -7,6 +7,7 @@
 //!    └── view() ◀── watch ◀── publish ───────────────┤
 //!  sessions ◀── peers (one bounded queue each) ◀── dispatcher ◀── effects
 //!  sessions ──▶ heartbeats (a table, never a queue) ──▶ each tick
+//!           ──▶ heard (bounded) ──▶ heartbeat_acks ── confirm ──▶ PersistenceEngine, then peers
 //! ```
 //!
 //! `role` owns the life: campaign, recover, lead, step down, campaign again. It never exits before shutdown.
@@ -23,6 +24,7 @@ mod chronicle;
 pub(crate) mod clock;
 pub(crate) mod dispatcher;
 pub(crate) mod hand_over;
+pub(crate) mod heartbeat_acks;
 pub(crate) mod leader_loop;
 pub(crate) mod peers;
 pub(crate) mod pulse;

@@ -9,7 +9,7 @@ use tokio::{
 
 use interrex_core::{command::Command, ids::Epoch, leader::Ticket, transition::Reply};
 
-use crate::runtime::{error::RequestError, hand_over::HandOver};
+use crate::runtime::{error::RequestError, hand_over::HandOver, heartbeat_acks::Heard};
 
 /// Requests that may wait for the leader's loop. A full mailbox refuses with [`RequestError::Busy`].
 pub const MAILBOX_MAX: usize = 4096;
@@ -45,6 +45,8 @@ pub(crate) struct LeaderPort {
     pub(crate) mailbox: mpsc::Sender<Input>,
     pub(crate) reads: mpsc::Sender<oneshot::Sender<Result<(), RequestError>>>,
     pub(crate) hand_overs: mpsc::Sender<HandOver>,
+    /// Heartbeats to acknowledge.
+    pub(crate) heard: mpsc::Sender<Heard>,
 }
 
 /// Who waits for an answer.

@@ -30,6 +30,7 @@ use crate::{
         dispatcher::Dispatcher,
         hand_over::HAND_OVERS_MAX,
         handle::{MasterHandle, Role, Shared},
+        heartbeat_acks::{HEARD_MAX, Heard, HeartbeatAcks},
         heartbeats::Heartbeats,
         leader_loop::{LeaderLoop, Signals},
         peers::Peers,
@@ -211,6 +212,7 @@ impl RoleTask {
         let (mailbox_tx, mailbox) = mpsc::channel(MAILBOX_MAX);
         let (reads_tx, reads) = mpsc::channel(READS_MAX);
         let (hand_overs_tx, hand_overs) = mpsc::channel(HAND_OVERS_MAX);
+        let (heard_tx, heard) = mpsc::channel(HEARD_MAX);
         let over = CancellationToken::new();
         let _ends_the_gate = over.clone().drop_guard();
         let gate = ReadGate {
@@ -222,7 +224,7 @@ impl RoleTask {
         };
         self.tasks
             .spawn_detached("read gate", OnEnd::Expected, gate.run());
-        self.go_beside(epoch, &over);
+        self.go_beside(epoch, heard, &over);
         let mut pump = LeaderLoop {
             shared: Arc::clone(&self.shared),
             engine: Arc::clone(&self.engine),
@@ -241,6 +243,7 @@ impl RoleTask {
             mailbox: mailbox_tx,
             reads: reads_tx,
             hand_overs: hand_overs_tx,
+            heard: heard_tx,
         };
         self.announce(port, view, began.elapsed());
         let signals = Signals {
@@ -253,7 +256,16 @@ impl RoleTask {
     }
 
     /// Starts what goes on beside the loop until it is over.
-    fn go_beside(&self, epoch: Epoch, over: &CancellationToken) {
+    fn go_beside(&self, epoch: Epoch, heard: mpsc::Receiver<Heard>, over: &CancellationToken) {
+        let acks = HeartbeatAcks {
+            epoch,
+            engine: Arc::clone(&self.engine),
+            peers: Arc::clone(&self.peers),
+            heard,
+            over: over.clone(),
+        };
+        self.tasks
+            .spawn_detached("heartbeat acks", OnEnd::Expected, acks.run());
         let (leaders, peers) = (self.shared.leaders.clone(), Arc::clone(&self.peers));
         let news = beside::news_of_masters(epoch, leaders, peers, over.clone());
         self.tasks

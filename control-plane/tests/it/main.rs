@@ -20,6 +20,7 @@ mod apps;
 mod control;
 mod failover;
 mod hand_over;
+mod heartbeats;
 mod patience;
 mod recovery;
 mod rest;

@@ -22,6 +22,7 @@ use crate::{
     runtime::{
         error::RequestError,
         handle::MasterHandle,
+        heartbeat_acks::Heard,
         peers::{Peer, Peers, SessionId},
         port::Outcome,
     },
@@ -193,7 +194,7 @@ impl Inbound {
     fn on_worker_frame(&self, epoch: Epoch, worker: WorkerId, body: Body) {
         self.handle.heartbeat(&worker);
         match body {
-            Body::Heartbeat(_) => {}
+            Body::Heartbeat(heartbeat) => self.heard(epoch, heartbeat.sequence),
             Body::Report(message) => {
                 let sequence = message.sequence;
                 match reports::report(message) {
@@ -208,6 +209,17 @@ impl Inbound {
             Body::UnregisterApplication(_) | Body::RequestExecutors(_) | Body::KillExecutors(_) => {
                 self.drop_frame("of an application, from a worker")
             }
+        }
+    }
+
+    /// The heartbeat will be acknowledged if this master still leads.
+    fn heard(&self, epoch: Epoch, sequence: u64) {
+        let session = self.id;
+        if let Ok(port) = self.handle.port()
+            && port.epoch == epoch
+            && port.heard.try_send(Heard { session, sequence }).is_err()
+        {
+            ::metrics::counter!("interrex_heartbeat_acks_dropped_total").increment(1);
         }
     }
 
