@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 "proto/interrex/v1/session.proto",
                 "proto/interrex/v1/raft.proto",
                 "proto/interrex/v1/record.proto",
+                "proto/interrex/v1/snapshot.proto",
             ],
             &["proto"],
         )?;

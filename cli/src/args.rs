@@ -16,6 +16,7 @@ use crate::{
     logging::LogArgs,
     master::MasterArgs,
     run::RunArgs,
+    snapshot::SnapshotArgs,
     submit::SubmitArgs,
 };
 
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Look after the masters
     Cluster(ClusterArgs),
+    /// Save all records, look into a snapshot, or restore one into a new cluster
+    Snapshot(SnapshotArgs),
     /// Measure failover, submission and recovery on this machine
     Bench(BenchArgs),
     /// Print a completion script for a shell
@@ -140,6 +143,7 @@ impl Command {
             | Self::Logs(_)
             | Self::List(_)
             | Self::Cluster(_)
+            | Self::Snapshot(_)
             | Self::Bench(_)
             | Self::Completions(_)
             | Self::Config(_) => "error",

@@ -129,5 +129,12 @@ fn print(cluster: &ClusterResponse) -> Result<(), Failure> {
     let header = ["ID", "ROLE", "RPC", "HEALTHY", "LAG"];
     text.push_str(&output::format_table(&header, rows.collect()));
     text.push('\n');
+    if cluster.quarantined_records > 0 {
+        text.push_str(&format!(
+            "\n{} records cannot be read; they are kept and not used. To see which: interrex snapshot save FILE, then \
+             interrex snapshot inspect FILE\n",
+            cluster.quarantined_records
+        ));
+    }
     output::data(&text)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interrex_client::{
-    control::{ClientOptions, ControlClient},
+    control::{ClientOptions, ControlClient, SnapshotClient},
     masters,
 };
 
@@ -66,6 +66,16 @@ impl Connect {
         let mut options = ClientOptions::new(self.list()?);
         options.total_deadline = self.deadline;
         ControlClient::new(options).map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    /// A client for snapshots; nothing is dialled yet.
+    ///
+    /// # Errors
+    /// See [`Self::list`].
+    pub(crate) fn snapshots(&self) -> Result<SnapshotClient, Failure> {
+        let mut options = ClientOptions::new(self.list()?);
+        options.total_deadline = self.deadline;
+        SnapshotClient::new(options).map_err(|e| Failure::usage(e.to_string()))
     }
 
     /// Waits for a `call`, and tells people why nothing is to be seen when it takes long.

@@ -21,6 +21,7 @@ mod parent;
 mod run;
 mod runtime;
 mod shutdown;
+mod snapshot;
 mod submit;
 mod units;
 
@@ -111,5 +112,6 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::Logs(args) => single()?.block_on(jobs::logs::run(args)),
         Command::List(args) => single()?.block_on(jobs::list::run(args)),
         Command::Cluster(args) => single()?.block_on(cluster::run(args)),
+        Command::Snapshot(args) => many()?.block_on(snapshot::run(args)),
     }
 }

@@ -29,7 +29,7 @@ use self::admin_thread::AdminThread;
 pub use self::listeners::Listeners;
 use crate::{
     edge::{
-        grpc::{control, session::Sessions},
+        grpc::{control, session::Sessions, snapshots},
         rest,
     },
     options::{MasterConfig, RestOptions},
@@ -157,6 +157,7 @@ impl Master {
             leaders: backend.election.observe(),
             role: watch::Sender::new(Role::Standby),
             port: watch::Sender::new(None),
+            restores: watch::Sender::new(None),
             view: watch::Sender::new(Arc::default()),
             stopping: watch::Sender::new(false),
             pulse: Pulse::start(),
@@ -177,6 +178,8 @@ impl Master {
             at_most_once_lease: options.cluster.at_most_once_lease(),
         };
         let peer_routes = backend.peer_routes.clone().unwrap_or_default();
+        let peer_routes =
+            peer_routes.add_service(snapshots::service(handle.clone(), tasks.clone()));
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
         tasks.spawn_detached(

@@ -3,6 +3,7 @@
 //! * [`messages`]: how messages and the core's types correspond.
 //! * [`records`]: entities of `interrex-core` as stored records, and back.
 //! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
+//! * [`snapshot`]: what is in a snapshot, and how one becomes the records of a new cluster.
 //! * [`edge`]: gRPC, REST and admin servers; they hold no decisions.
 //! * [`app`]: the composition root.
 
@@ -13,3 +14,4 @@ pub mod metrics;
 pub mod options;
 pub mod records;
 pub mod runtime;
+pub mod snapshot;

@@ -6,8 +6,10 @@ mod call;
 mod client;
 mod error;
 mod options;
+mod snapshots;
 mod verdict;
 
 pub use client::{ControlClient, Listing};
 pub use error::{ClientError, Tried};
 pub use options::{ClientOptions, OptionsError};
+pub use snapshots::{Saving, SnapshotClient};

@@ -10,7 +10,11 @@ use crate::runtime::handle::{MasterHandle, MasterStatus, Role};
 /// Who is in the cluster, who leads, and how this master stands to it.
 #[must_use]
 pub fn describe(handle: &MasterHandle) -> v1::ClusterResponse {
-    answer(&handle.status(), handle.admin().members())
+    let quarantined = handle.view().quarantined();
+    v1::ClusterResponse {
+        quarantined_records: quarantined as u64,
+        ..answer(&handle.status(), handle.admin().members())
+    }
 }
 
 fn answer(status: &MasterStatus, members: Vec<MemberStatus>) -> v1::ClusterResponse {
@@ -26,6 +30,7 @@ fn answer(status: &MasterStatus, members: Vec<MemberStatus>) -> v1::ClusterRespo
         state: status.recovery.to_owned(),
         masters: masters(status, members, leader),
         answered_by: status.me.id.clone(),
+        quarantined_records: 0,
     }
 }
 

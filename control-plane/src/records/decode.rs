@@ -6,7 +6,7 @@ use interrex_persistence::record::{RecordKey, RecordKind, Recovered};
 
 use crate::records::{
     APPLICATION, DRIVER, EXECUTOR, META, META_COPY_ID, META_ID, NewerFormat, REQUEST, RecordError,
-    WORKER, entities, envelope::open, kind_name, shown_key,
+    SET_ASIDE, WORKER, entities, envelope::open, kind_name, shown_key,
 };
 
 /// What a store holds.
@@ -23,11 +23,13 @@ pub struct Decoded {
 pub struct Quarantined {
     /// Which.
     pub key: RecordKey,
+    /// Its bytes.
+    pub value: Bytes,
     /// Why.
     pub reason: RecordError,
 }
 
-/// Decodes every record; a bad one is quarantined, logged and counted.
+/// Decodes every record; a bad one is quarantined. Whoever leads over them calls [`Quarantined::report`].
 ///
 /// # Errors
 /// [`NewerFormat`]: this master must not lead until it has been upgraded.
@@ -37,7 +39,7 @@ pub fn decode_all(recovered: Recovered) -> Result<Decoded, NewerFormat> {
         match decoder.take(&key, &value) {
             Ok(()) => {}
             Err(RecordError::Newer { found }) => return Err(NewerFormat { key, found }),
-            Err(reason) => decoder.quarantine(key, reason),
+            Err(reason) => decoder.quarantined.push(Quarantined { key, value, reason }),
         }
     }
     Ok(decoder.finish())
@@ -91,21 +93,10 @@ impl Decoder {
                 check(key, request.id.as_str())?;
                 entities.requests.push(request);
             }
+            SET_ASIDE => return Err(RecordError::SetAside),
             RecordKind(kind) => return Err(RecordError::Kind(kind)),
         }
         Ok(())
-    }
-
-    fn quarantine(&mut self, key: RecordKey, reason: RecordError) {
-        tracing::warn!(
-            kind = kind_name(key.kind),
-            id = %key.id,
-            %reason,
-            "record quarantined: it stays in the store and is not used",
-        );
-        metrics::counter!("interrex_records_quarantined_total", "kind" => kind_name(key.kind))
-            .increment(1);
-        self.quarantined.push(Quarantined { key, reason });
     }
 
     fn finish(mut self) -> Decoded {
@@ -141,6 +132,18 @@ fn check(key: &RecordKey, named: &str) -> Result<(), RecordError> {
 }
 
 impl Quarantined {
+    /// Logs it, and counts it.
+    pub fn report(&self) {
+        tracing::warn!(
+            kind = kind_name(self.key.kind),
+            id = %self.key.id,
+            reason = %self.reason,
+            "record quarantined: it stays in the store and is not used",
+        );
+        let kind = kind_name(self.key.kind);
+        metrics::counter!("interrex_records_quarantined_total", "kind" => kind).increment(1);
+    }
+
     /// For people.
     #[must_use]
     pub fn shown(&self) -> String {

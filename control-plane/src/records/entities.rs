@@ -41,6 +41,9 @@ pub(super) fn meta_message(meta: &Meta) -> v1::MetaRecord {
         next_app: meta.next_app,
         next_queue_position: meta.next_queue.0,
         created_at_ms: meta.created_at.0,
+        formerly: meta.formerly.clone(),
+        restoring: meta.restoring.clone(),
+        restored: meta.restored.clone(),
     }
 }
 
@@ -51,6 +54,9 @@ pub(super) fn meta(record: v1::MetaRecord) -> Meta {
         next_app: record.next_app,
         next_queue: QueuePosition(record.next_queue_position),
         created_at: Timestamp(record.created_at_ms),
+        formerly: record.formerly,
+        restoring: record.restoring,
+        restored: record.restored,
     }
 }
 

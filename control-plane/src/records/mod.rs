@@ -9,6 +9,7 @@ mod decode;
 mod encode;
 mod entities;
 mod envelope;
+mod show;
 mod states;
 
 use interrex_persistence::record::{RecordKey, RecordKind};
@@ -17,6 +18,7 @@ pub use self::{
     decode::{Decoded, Quarantined, decode_all},
     encode::encode_batch,
     envelope::FORMAT_VERSION,
+    show::{cluster_id, cluster_id_in, readable_metas, to_json},
 };
 
 /// The cluster's identity and counters; two copies under [`META_ID`] and [`META_COPY_ID`].
@@ -32,6 +34,8 @@ pub const EXECUTOR: RecordKind = RecordKind(5);
 /// Accepted requests, by request id.
 pub const REQUEST: RecordKind = RecordKind(6);
 
+/// Bytes that could not be read and whose place was needed by something new; by `kind/id#checksum`.
+pub const SET_ASIDE: RecordKind = RecordKind(255);
 /// The id of the first copy of the meta record.
 pub const META_ID: &str = "meta";
 /// The id of the second copy: with the first one damaged, the cluster keeps its identity.
@@ -68,6 +72,9 @@ pub enum RecordError {
     /// No kind that this version knows.
     #[error("kind {0} is unknown")]
     Kind(u8),
+    /// The bytes of a damaged record, moved here before its place was taken by a new one.
+    #[error("bytes of a damaged record, set aside")]
+    SetAside,
     /// Written by a newer version: not quarantined, the whole store is refused.
     #[error("format version {found}, but this build knows versions up to {FORMAT_VERSION}")]
     Newer {
@@ -100,11 +107,28 @@ pub fn kind_name(kind: RecordKind) -> &'static str {
         DRIVER => "driver",
         EXECUTOR => "executor",
         REQUEST => "request",
+        SET_ASIDE => "set-aside",
         RecordKind(_) => "unknown",
     }
 }
 
-fn shown_key(key: &RecordKey) -> String {
+/// Where the bytes of the damaged record under `key` are set aside.
+#[must_use]
+pub fn aside_key(key: &RecordKey, value: &[u8]) -> RecordKey {
+    let mut id = format!("{}/{}", key.kind.0, key.id);
+    let suffix = format!("#{:08x}", crc32fast::hash(value));
+    // Ids are a few hundred bytes at most; a longer one can only be damage itself.
+    let room = interrex_persistence::record::KEY_BYTES_MAX - suffix.len();
+    while id.len() > room {
+        id.pop();
+    }
+    id.push_str(&suffix);
+    self::key(SET_ASIDE, id)
+}
+
+/// The name of a record, for people.
+#[must_use]
+pub fn shown_key(key: &RecordKey) -> String {
     format!("{} `{}`", kind_name(key.kind), key.id)
 }
 

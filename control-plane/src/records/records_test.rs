@@ -358,13 +358,20 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn meta() -> impl Strategy<Value = Meta> {
-    (text(), any::<[u64; 3]>(), at()).prop_map(
-        |(cluster_id, [drivers, apps, queue], created_at)| Meta {
-            cluster_id,
-            next_driver: drivers,
-            next_app: apps,
-            next_queue: QueuePosition(queue),
-            created_at,
+    let former = (collection::vec(text(), 0..3), text(), text());
+    (text(), any::<[u64; 3]>(), at(), former).prop_map(
+        |(cluster_id, [drivers, apps, queue], created_at, former)| {
+            let (formerly, restoring, restored) = former;
+            Meta {
+                cluster_id,
+                next_driver: drivers,
+                next_app: apps,
+                next_queue: QueuePosition(queue),
+                created_at,
+                formerly,
+                restoring,
+                restored,
+            }
         },
     )
 }

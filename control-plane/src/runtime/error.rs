@@ -38,6 +38,15 @@ pub enum RequestError {
     /// Refused for good; nothing was changed.
     #[error(transparent)]
     Rejected(#[from] Rejection),
+    /// The records are those of a snapshot whose restore has not ended; nothing was changed.
+    #[error(
+        "restore of snapshot {snapshot} incomplete: run `interrex snapshot restore` with it again, or wipe the masters' \
+         data directories"
+    )]
+    Restoring {
+        /// Its SHA-256.
+        snapshot: String,
+    },
     /// This master is stopping; nothing was changed. Ask another.
     #[error("this master is shutting down")]
     ShuttingDown,
@@ -55,7 +64,7 @@ impl RequestError {
             | Self::Busy { .. }
             | Self::DeadlineExceeded { .. }
             | Self::ShuttingDown => true,
-            Self::Rejected(_) => false,
+            Self::Rejected(_) | Self::Restoring { .. } => false,
         }
     }
 
@@ -65,9 +74,11 @@ impl RequestError {
         match self {
             Self::OutcomeUnknown => true,
             Self::DeadlineExceeded { outcome_unknown } => *outcome_unknown,
-            Self::NotLeader { .. } | Self::Busy { .. } | Self::Rejected(_) | Self::ShuttingDown => {
-                false
-            }
+            Self::NotLeader { .. }
+            | Self::Busy { .. }
+            | Self::Rejected(_)
+            | Self::Restoring { .. }
+            | Self::ShuttingDown => false,
         }
     }
 }

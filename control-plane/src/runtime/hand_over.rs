@@ -6,6 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use interrex_persistence::{backend::BackendAdmin, error::AdminError};
+
+use crate::runtime::restore::RestoreOrder;
 use tokio::{
     sync::oneshot,
     task::JoinHandle,
@@ -35,6 +37,8 @@ pub(crate) struct HandOver {
 pub(crate) struct Departure {
     stopping: bool,
     phase: Phase,
+    /// What the leadership ends for, if it is to restore a snapshot instead of serving.
+    restore: Option<RestoreOrder>,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +87,22 @@ impl Departure {
         };
     }
 
-    /// The transfer has failed: serves on.
+    /// Leadership is to serve nobody any more, and to carry out `order`.
+    pub(crate) fn make_way(&mut self, order: RestoreOrder) {
+        tracing::info!("a snapshot is to be restored: finishing what is under way");
+        self.restore = Some(order);
+        self.phase = Phase::Draining {
+            until: Instant::now() + TRANSFER_DRAIN_MAX,
+            order: None,
+        };
+    }
+
+    /// The order that the leadership makes way for; not when the master stops.
+    pub(crate) fn take_restore(&mut self) -> Option<RestoreOrder> {
+        self.restore.take().filter(|_| !self.stopping)
+    }
+
+    /// The transfer has failed, or there is nothing to make way for: serves on.
     pub(crate) fn stay(&mut self) {
         self.phase = Phase::Staying;
     }

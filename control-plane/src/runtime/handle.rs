@@ -30,8 +30,10 @@ use crate::{
         hand_over::HandOver,
         port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
         pulse::Pulse,
+        restore::{RESTORES_MAX, RestoreError, RestoreOrder, RestorePort, Restored},
         view::ClusterView,
     },
+    snapshot::Source,
 };
 
 /// How long news of a leader may take to come here.
@@ -66,7 +68,7 @@ pub struct MasterStatus {
     pub masters: Vec<MasterInfo>,
     /// The cluster's id; empty on a master that does not lead, unless the backend knows it.
     pub cluster_id: String,
-    /// `STANDBY`, `RECOVERING`, `COMPLETING_RECOVERY` or `ALIVE`.
+    /// `STANDBY`, `RECOVERING`, `COMPLETING_RECOVERY`, `ALIVE`, or `RESTORING` where nothing is served.
     pub recovery: &'static str,
 }
 
@@ -84,6 +86,7 @@ pub(crate) struct Shared {
     pub(crate) leaders: watch::Receiver<LeaderView>,
     pub(crate) role: watch::Sender<Role>,
     pub(crate) port: watch::Sender<Option<LeaderPort>>,
+    pub(crate) restores: watch::Sender<Option<RestorePort>>,
     pub(crate) view: watch::Sender<Arc<ClusterView>>,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) pulse: Pulse,
@@ -194,11 +197,14 @@ impl MasterHandle {
         let role = *self.shared.role.borrow();
         let leaders = self.shared.leaders.borrow().clone();
         let port = self.shared.port.borrow().clone();
+        let restoring = self.restoring();
         let view = self.view();
         let me = self.shared.me.clone();
         let known = Epoch(leaders.epoch.0);
         let (epoch, leader) = match port {
             Some(port) => (port.epoch, Some(me.clone())),
+            // It serves nobody, but it is the one to ask about the restore.
+            None if restoring.is_some() => (known, Some(me.clone())),
             // A leader that has not opened its epoch, or has just lost it, is no leader to anybody.
             None => (known, leaders.leader.filter(|leader| leader.id != me.id)),
         };
@@ -207,7 +213,9 @@ impl MasterHandle {
             masters.push(me.clone());
             masters.sort();
         }
-        let recovery = if view.is_empty() {
+        let recovery = if restoring.is_some() {
+            "RESTORING"
+        } else if view.is_empty() {
             "STANDBY"
         } else {
             view.recovery().name()
@@ -258,6 +266,44 @@ impl MasterHandle {
         })
     }
 
+    /// Replaces all records by those of `source`, if the cluster has never had work; then this master leads no longer.
+    /// Repeating it with the same snapshot is safe.
+    ///
+    /// # Errors
+    /// See [`RestoreError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the answer, not the restore.
+    pub(crate) async fn restore(&self, source: Source) -> Result<Restored, RestoreError> {
+        let port = self.shared.restores.borrow().clone();
+        let port = port.ok_or(RestoreError::NotLeader)?;
+        let snapshot = source.name();
+        let (done, answered) = oneshot::channel();
+        match port.orders.try_send(RestoreOrder { source, done }) {
+            // Dropped unanswered: the leadership has ended, perhaps in the middle.
+            Ok(()) => answered.await.unwrap_or_else(|_dropped| {
+                let reason = "leadership has ended".to_owned();
+                Err(RestoreError::Incomplete { snapshot, reason })
+            }),
+            Err(TrySendError::Full(_)) => {
+                tracing::debug!(max = RESTORES_MAX, "too many restores at once");
+                Err(RestoreError::Busy("a snapshot is being restored"))
+            }
+            Err(TrySendError::Closed(_)) => Err(RestoreError::NotLeader),
+        }
+    }
+
+    /// Whether this master leads, serving or waiting for a restore to go on.
+    pub(crate) fn can_restore(&self) -> bool {
+        self.shared.restores.borrow().is_some()
+    }
+
+    /// The snapshot whose restore has begun and not ended, on the master that leads.
+    fn restoring(&self) -> Option<String> {
+        let port = self.shared.restores.borrow();
+        port.as_ref().and_then(|port| port.restoring.clone())
+    }
+
     /// The epoch that `leader`, to whom leadership was just handed over, leads in. Waits a little until this master
     /// has heard of it; the newest known epoch where it does not.
     ///
@@ -289,6 +335,9 @@ impl MasterHandle {
     pub fn not_leader(&self) -> RequestError {
         if *self.shared.stopping.borrow() {
             return RequestError::ShuttingDown;
+        }
+        if let Some(snapshot) = self.restoring() {
+            return RequestError::Restoring { snapshot };
         }
         let status = self.status();
         let leader = status.leader.filter(|leader| leader.id != status.me.id);

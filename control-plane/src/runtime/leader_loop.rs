@@ -38,6 +38,8 @@ use crate::{
         heartbeats::Heartbeats,
         peers::{Changes, Peers},
         port::{Input, MAILBOX_MAX, Outcome, Waiters},
+        quarantine::Quarantine,
+        restore::{self, RestoreError, RestoreOrder},
         view::ClusterView,
     },
 };
@@ -64,6 +66,9 @@ pub(crate) struct LeaderLoop {
     /// After this a commit's outcome counts as unknown.
     pub(crate) commit_deadline: Duration,
     pub(crate) waiters: Waiters,
+    pub(crate) quarantine: Quarantine,
+    /// What this leadership has ended for, if it was to restore a snapshot.
+    pub(crate) restore: Option<RestoreOrder>,
 }
 
 /// Why this leadership has to end, seen from outside the machine.
@@ -77,6 +82,8 @@ pub(crate) struct Signals {
     pub(crate) stop: CancellationToken,
     /// Somebody else is to lead.
     pub(crate) hand_overs: mpsc::Receiver<HandOver>,
+    /// A snapshot's records are to be taken over.
+    pub(crate) restores: mpsc::Receiver<RestoreOrder>,
 }
 
 /// What the loop waits for.
@@ -95,6 +102,7 @@ enum Event {
     Lost,
     Stop,
     HandOver(HandOver),
+    Restore(RestoreOrder),
     Departure(Progress),
     Committed(BatchId, Committed),
     Tick(Instant),
@@ -105,12 +113,12 @@ enum Event {
 // === impl LeaderLoop ===
 
 impl LeaderLoop {
-    /// Leads until the leadership ends; everybody who waited has been answered then.
+    /// Leads until the leadership ends; everybody who waited has been answered then. The order is what it ended for.
     pub(crate) async fn run(
         mut self,
         mailbox: mpsc::Receiver<Input>,
         signals: Signals,
-    ) -> StepDown {
+    ) -> (StepDown, Option<RestoreOrder>) {
         let mut sources = Sources::new(mailbox, signals);
         let reason = loop {
             if sources.departure.is_draining() && self.machine.is_idle() {
@@ -124,6 +132,11 @@ impl LeaderLoop {
                 Event::Lost => self.machine.step_down(StepDown::Lost),
                 Event::Stop => sources.departure.stop(),
                 Event::HandOver(order) => sources.departure.begin(order),
+                Event::Restore(order) => {
+                    if let Some(order) = self.admit(order) {
+                        sources.departure.make_way(order);
+                    }
+                }
                 Event::Departure(Progress::DrainedTooLong) => {
                     tracing::warn!(epoch = self.epoch().0, "leaving with a commit under way");
                     self.depart(&mut sources.departure);
@@ -157,11 +170,47 @@ impl LeaderLoop {
             drop(commit.await);
         }
         self.refuse_rest(&mut sources.mailbox).await;
-        reason
+        (reason, self.restore)
+    }
+
+    /// Answers an order that cannot be carried out, or has been; else returns it.
+    fn admit(&self, order: RestoreOrder) -> Option<RestoreOrder> {
+        let state = self.machine.state();
+        let has_work = state.drivers().next().is_some()
+            || state.apps().next().is_some()
+            || state.requests().next().is_some();
+        let answer = match restore::admit(&order.source, state.meta(), has_work) {
+            Ok(None) => return Some(order),
+            Ok(Some(restored)) => Ok(restored),
+            Err(error) => Err(error),
+        };
+        if order.done.send(answer).is_err() {
+            tracing::debug!("whoever asked for the restore has gone");
+        }
+        None
     }
 
     /// Nothing is under way any more, or it is not waited for: hands over as ordered, or resigns.
     fn depart(&mut self, departure: &mut Departure) {
+        if let Some(order) = departure.take_restore() {
+            let idle = self.machine.is_idle();
+            // Once more: what was under way may have been the first driver.
+            self.restore = self.admit(order).and_then(|order| {
+                if idle {
+                    return Some(order);
+                }
+                drop(
+                    order
+                        .done
+                        .send(Err(RestoreError::Busy("a commit is under way"))),
+                );
+                None
+            });
+            if self.restore.is_none() {
+                departure.stay();
+                return;
+            }
+        }
         let admin = Arc::clone(&self.shared.admin);
         if !departure.hand_over(admin, &self.shared.me.id) {
             self.machine.step_down(StepDown::Resigned);
@@ -184,6 +233,12 @@ impl LeaderLoop {
             deadline,
             waiter,
         } = input;
+        if let Some(rejection) = self.quarantine.refuses(&command) {
+            if let Some(waiter) = waiter {
+                waiter.answer(Err(RequestError::Rejected(rejection)));
+            }
+            return;
+        }
         let ticket = waiter.map(|waiter| self.waiters.add(waiter));
         let deadline = self.shared.clock.at(deadline);
         self.machine
@@ -279,14 +334,19 @@ impl LeaderLoop {
         over
     }
 
-    fn start_commit(&self, mutations: Arc<[Mutation]>) -> JoinHandle<Committed> {
+    fn start_commit(&mut self, mutations: Arc<[Mutation]>) -> JoinHandle<Committed> {
         let engine = Arc::clone(&self.engine);
         let epoch = epoch::Epoch(self.epoch().0);
         let deadline = self.commit_deadline;
         ::metrics::histogram!("interrex_commit_batch_mutations").record(mutations.len() as f64);
+        let mut copies = Vec::new();
+        if !self.quarantine.is_empty() {
+            copies = self.quarantine.copies(&encode_batch(&mutations));
+        }
         // In a task of its own: encoding and storing go on while the loop applies the next commands.
         tokio::spawn(async move {
-            let mutations = encode_batch(&mutations);
+            let mut mutations = encode_batch(&mutations);
+            mutations.append(&mut copies);
             timeout(deadline, engine.commit(CommitBatch { epoch, mutations })).await
         })
     }
@@ -389,6 +449,7 @@ impl Sources {
             (batch, result) = finished(&mut self.commit) => Event::Committed(batch, result),
             due = self.ticks.tick() => Event::Tick(due),
             Some(order) = self.signals.hand_overs.recv(), if stays => Event::HandOver(order),
+            Some(order) = self.signals.restores.recv(), if stays => Event::Restore(order),
             received = self.mailbox.recv_many(&mut self.inbox, INPUTS_MAX), if stays && room => {
                 if received == 0 { Event::MailboxClosed } else { Event::Inputs }
             }

@@ -16,6 +16,7 @@ pub mod error;
 pub mod handle;
 pub mod heartbeats;
 pub mod port;
+pub mod restore;
 pub mod role;
 pub mod view;
 
@@ -28,6 +29,7 @@ pub(crate) mod heartbeat_acks;
 pub(crate) mod leader_loop;
 pub(crate) mod peers;
 pub(crate) mod pulse;
+pub(crate) mod quarantine;
 pub(crate) mod read_gate;
 pub(crate) mod takeover;
 pub(crate) mod tasks;

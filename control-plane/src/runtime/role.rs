@@ -7,7 +7,7 @@ use futures::FutureExt;
 use interrex_core::{
     config::ClusterConfig,
     ids::Epoch,
-    leader::{LeaderConfig, LeaderMachine, StepDown},
+    leader::{LeaderConfig, StepDown},
 };
 use interrex_persistence::{
     election::{LeaderElection, Leadership},
@@ -35,8 +35,10 @@ use crate::{
         leader_loop::{LeaderLoop, Signals},
         peers::Peers,
         port::{LeaderPort, MAILBOX_MAX, READS_MAX, Waiters},
+        quarantine::Quarantine,
         read_gate::ReadGate,
-        takeover::{Takeover, Unfit},
+        restore::{RESTORES_MAX, RestoreError, RestoreOrder, RestorePort, Restorer},
+        takeover::{Taken, Takeover, Unfit},
         tasks::{OnEnd, Tasks},
         view::ClusterView,
     },
@@ -202,10 +204,18 @@ impl RoleTask {
             Err(error) => return Ended::NotOpened(error),
         };
         let heartbeats = Arc::new(Heartbeats::default());
-        let (machine, view) = match self.recover(epoch, recovered, &heartbeats).await {
-            Ok(made) => made,
+        let taken = match self.recover(epoch, recovered, &heartbeats).await {
+            Ok(taken) => taken,
+            Err(Unfit::Restoring { snapshot }) => {
+                return self.await_restore(snapshot, leadership, stop).await;
+            }
             Err(error) => return Ended::Unfit(error),
         };
+        let Taken {
+            machine,
+            view,
+            quarantined,
+        } = taken;
         metrics::histogram!("interrex_recovery_duration_seconds")
             .record(began.elapsed().as_secs_f64());
 
@@ -213,6 +223,7 @@ impl RoleTask {
         let (reads_tx, reads) = mpsc::channel(READS_MAX);
         let (hand_overs_tx, hand_overs) = mpsc::channel(HAND_OVERS_MAX);
         let (heard_tx, heard) = mpsc::channel(HEARD_MAX);
+        let (orders, restores) = mpsc::channel(RESTORES_MAX);
         let over = CancellationToken::new();
         let _ends_the_gate = over.clone().drop_guard();
         let gate = ReadGate {
@@ -235,6 +246,8 @@ impl RoleTask {
             peers: Arc::clone(&self.peers),
             commit_deadline: self.options.commit_deadline,
             waiters: Waiters::default(),
+            quarantine: Quarantine::new(quarantined),
+            restore: None,
         };
         let minted = || uuid::Uuid::new_v4().to_string();
         pump.initialize(self.shared.admin.cluster_id().unwrap_or_else(minted));
@@ -245,14 +258,79 @@ impl RoleTask {
             hand_overs: hand_overs_tx,
             heard: heard_tx,
         };
+        self.shared.restores.send_replace(Some(RestorePort {
+            orders,
+            restoring: None,
+        }));
         self.announce(port, view, began.elapsed());
         let signals = Signals {
             lost: leadership.lost.clone(),
             over,
             stop: stop.clone(),
             hand_overs,
+            restores,
         };
-        Ended::SteppedDown(pump.run(mailbox, signals).await)
+        let (reason, order) = pump.run(mailbox, signals).await;
+        if let Some(order) = order {
+            self.restore(order, leadership).await;
+        }
+        Ended::SteppedDown(reason)
+    }
+
+    /// Serves nobody, and carries out `order`.
+    async fn restore(&self, order: RestoreOrder, leadership: &Leadership) {
+        self.set_role(Role::Recovering);
+        // Nobody receives: one at a time.
+        let (orders, _closed) = mpsc::channel(RESTORES_MAX);
+        self.shared.restores.send_replace(Some(RestorePort {
+            orders,
+            restoring: Some(order.source.name()),
+        }));
+        let restorer = Restorer {
+            shared: &self.shared,
+            engine: &self.engine,
+            epoch: leadership.epoch,
+            options: self.options,
+            lost: &leadership.lost,
+        };
+        restorer.carry_out(order).await;
+    }
+
+    /// Holds a leadership over a part of the records of `snapshot`, until the command is repeated.
+    async fn await_restore(
+        &self,
+        snapshot: String,
+        leadership: &Leadership,
+        stop: &CancellationToken,
+    ) -> Ended {
+        let epoch = leadership.epoch.0;
+        tracing::error!(
+            epoch,
+            snapshot,
+            "restore incomplete: nothing is served; run the command again, or wipe the data directories"
+        );
+        let (orders, mut restores) = mpsc::channel(RESTORES_MAX);
+        self.shared.restores.send_replace(Some(RestorePort {
+            orders,
+            restoring: Some(snapshot.clone()),
+        }));
+        let mut turns = interval(IDLE_TURN);
+        loop {
+            tokio::select! {
+                biased;
+                () = leadership.lost.cancelled() => return Ended::SteppedDown(StepDown::Lost),
+                () = stop.cancelled() => return Ended::SteppedDown(StepDown::Resigned),
+                _ = turns.tick() => self.shared.pulse.beat(),
+                Some(order) = restores.recv() => {
+                    if order.source.name() == snapshot {
+                        self.restore(order, leadership).await;
+                        return Ended::SteppedDown(StepDown::Resigned);
+                    }
+                    let restoring = snapshot.clone();
+                    drop(order.done.send(Err(RestoreError::Another { restoring })));
+                }
+            }
+        }
     }
 
     /// Starts what goes on beside the loop until it is over.
@@ -308,7 +386,7 @@ impl RoleTask {
         epoch: Epoch,
         recovered: Recovered,
         heartbeats: &Arc<Heartbeats>,
-    ) -> Result<(LeaderMachine, ClusterView), Unfit> {
+    ) -> Result<Taken, Unfit> {
         let takeover = Takeover {
             epoch,
             leader: self.options.leader,
@@ -344,6 +422,7 @@ impl RoleTask {
 
     /// Forgets the leadership: memory, view, registrations.
     fn become_standby(&self) {
+        self.shared.restores.send_replace(None);
         let had =
             self.shared.port.send_replace(None).is_some() || !self.shared.view.borrow().is_empty();
         self.shared.view.send_replace(Arc::default());

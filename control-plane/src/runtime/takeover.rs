@@ -15,7 +15,7 @@ use interrex_core::{
 use interrex_persistence::record::Recovered;
 
 use crate::{
-    records::{self, NewerFormat},
+    records::{self, NewerFormat, Quarantined},
     runtime::{heartbeats::Heartbeats, view::ClusterView},
 };
 
@@ -29,6 +29,16 @@ pub(crate) struct Takeover {
     pub(crate) backend_cluster: Option<String>,
     pub(crate) now: Timestamp,
     pub(crate) heartbeats: Arc<Heartbeats>,
+}
+
+/// What a new leader begins with.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) machine: LeaderMachine,
+    /// What readers see before the first commit.
+    pub(crate) view: ClusterView,
+    /// Records that cannot be read, by which the leader must not step.
+    pub(crate) quarantined: Vec<Quarantined>,
 }
 
 /// Why a master must not lead over what is stored. Trying again does not help.
@@ -48,6 +58,12 @@ pub(crate) enum Unfit {
         /// As the backend says.
         ours: String,
     },
+    /// Only a part of the records is there.
+    #[error("restore of snapshot {snapshot} incomplete: run the command again or wipe")]
+    Restoring {
+        /// The snapshot.
+        snapshot: String,
+    },
 }
 
 // === impl Takeover ===
@@ -57,10 +73,7 @@ impl Takeover {
     ///
     /// # Errors
     /// [`Unfit`].
-    pub(crate) fn recover(
-        self,
-        recovered: Recovered,
-    ) -> Result<(LeaderMachine, ClusterView), Unfit> {
+    pub(crate) fn recover(self, recovered: Recovered) -> Result<Taken, Unfit> {
         let epoch = self.epoch;
         let records = recovered.records.len();
         let decoded = records::decode_all(recovered)?;
@@ -72,6 +85,11 @@ impl Takeover {
             let stored = stored.clone();
             return Err(Unfit::Foreign { stored, ours });
         }
+        let snapshot = decoded.entities.meta.restoring.clone();
+        if !snapshot.is_empty() {
+            return Err(Unfit::Restoring { snapshot });
+        }
+        decoded.quarantined.iter().for_each(Quarantined::report);
         let machine =
             LeaderMachine::recover(epoch, self.leader, self.cluster, decoded.entities, self.now);
         for note in machine.state().inconsistencies() {
@@ -79,8 +97,13 @@ impl Takeover {
         }
         let quarantined = decoded.quarantined.len();
         tracing::info!(epoch = epoch.0, records, quarantined, "recovered");
-        let view = first_view(&machine, self.heartbeats);
-        Ok((machine, view))
+        let mut view = first_view(&machine, self.heartbeats);
+        view.set_quarantined(quarantined);
+        Ok(Taken {
+            machine,
+            view,
+            quarantined: decoded.quarantined,
+        })
     }
 }
 
@@ -92,6 +115,7 @@ impl Unfit {
         match self {
             Self::Newer(_) => "newer_format",
             Self::Foreign { .. } => "foreign_store",
+            Self::Restoring { .. } => "restoring",
         }
     }
 }
@@ -129,10 +153,13 @@ mod tests {
 
     /// What is stored when the meta record names `cluster`.
     fn stored(cluster: &str) -> Recovered {
-        let meta = Meta {
+        stored_as(Meta {
             cluster_id: cluster.to_owned(),
             ..Meta::default()
-        };
+        })
+    }
+
+    fn stored_as(meta: Meta) -> Recovered {
         let mut recovered = Recovered::default();
         for mutation in encode_batch(&[Mutation::PutMeta(meta)]) {
             if let interrex_persistence::record::Mutation::Put { key, value } = mutation {
@@ -151,8 +178,8 @@ mod tests {
             now: Timestamp(1),
             heartbeats: Arc::default(),
         };
-        let (_, view) = takeover.recover(stored)?;
-        Ok(view.cluster_id().to_owned())
+        let taken = takeover.recover(stored)?;
+        Ok(taken.view.cluster_id().to_owned())
     }
 
     #[test]
@@ -174,5 +201,19 @@ mod tests {
             Ok(String::new())
         );
         assert_eq!(takeover(None, stored("theirs")), Ok("theirs".into()));
+    }
+
+    #[test]
+    fn nobody_leads_over_a_part_of_the_records() {
+        let meta = Meta {
+            restoring: "abc".to_owned(),
+            ..Meta::default()
+        };
+        let error = takeover(None, stored_as(meta)).expect_err("must be refused");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "restore of snapshot abc incomplete: run the command again or wipe"
+        );
     }
 }

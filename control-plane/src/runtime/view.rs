@@ -33,6 +33,9 @@ use crate::runtime::heartbeats::Heartbeats;
 pub struct ClusterView {
     epoch: Epoch,
     cluster_id: Arc<str>,
+    formerly: Arc<[String]>,
+    /// Records that are kept and not used.
+    quarantined: usize,
     recovery: RecoveryState,
     workers: OrdMap<WorkerId, Arc<Worker>>,
     apps: OrdMap<AppId, Arc<Application>>,
@@ -103,6 +106,18 @@ impl ClusterView {
     #[must_use]
     pub fn cluster_id(&self) -> &str {
         &self.cluster_id
+    }
+
+    /// Ids of the clusters whose records this one has taken over.
+    #[must_use]
+    pub fn formerly(&self) -> &[String] {
+        &self.formerly
+    }
+
+    /// How many stored records could not be read when this leadership began.
+    #[must_use]
+    pub fn quarantined(&self) -> usize {
+        self.quarantined
     }
 
     /// How far recovery is.
@@ -227,6 +242,11 @@ impl ClusterView {
         &self.heartbeats
     }
 
+    /// Sets how many stored records could not be read.
+    pub(crate) fn set_quarantined(&mut self, quarantined: usize) {
+        self.quarantined = quarantined;
+    }
+
     /// Sets how far recovery is.
     pub fn set_recovery(&mut self, recovery: RecoveryState) {
         self.recovery = recovery;
@@ -244,6 +264,9 @@ impl ClusterView {
             Mutation::PutMeta(meta) => {
                 if *self.cluster_id != *meta.cluster_id {
                     self.cluster_id = Arc::from(meta.cluster_id.as_str());
+                }
+                if *self.formerly != *meta.formerly {
+                    self.formerly = Arc::from(meta.formerly.as_slice());
                 }
             }
             Mutation::PutWorker(worker) => {

@@ -28,5 +28,6 @@ mod rest_forward;
 mod rest_support;
 mod same_epoch;
 mod serving;
+mod snapshots;
 mod submit;
 mod support;

@@ -19,7 +19,7 @@ use prost::Message;
 use crate::support::{PATIENCE, bind, client, has_role, leads, start, status, submit};
 
 /// Puts bytes under a key, as somebody else who led in between.
-async fn tamper(cluster: &MemoryCluster, key: RecordKey, value: Bytes) {
+pub(crate) async fn tamper(cluster: &MemoryCluster, key: RecordKey, value: Bytes) {
     let me = MasterInfo {
         id: "intruder".into(),
         ..MasterInfo::default()

@@ -74,15 +74,17 @@ impl WorkerMachine {
             return;
         }
         let ours = &self.options.cluster_id;
-        if !ours.is_empty() && !registered.cluster_id.is_empty() && *ours != registered.cluster_id {
+        // Ours was moved: the records that our work is in have been restored there.
+        let moved = !ours.is_empty() && registered.formerly.contains(ours);
+        let theirs = &registered.cluster_id;
+        if !moved && !ours.is_empty() && !theirs.is_empty() && ours != theirs {
             let reason = format!(
-                "it belongs to cluster {}, this agent to {ours}: check --masters and --work-dir",
-                registered.cluster_id
+                "it belongs to cluster {theirs}, this agent to {ours}: check --masters and --work-dir"
             );
             self.refusals.insert(master, reason);
             return;
         }
-        if ours.is_empty() && !registered.cluster_id.is_empty() {
+        if ours != theirs && !theirs.is_empty() {
             self.options.cluster_id.clone_from(&registered.cluster_id);
             actions.push(Action::PersistCluster(registered.cluster_id));
         }

@@ -115,7 +115,13 @@ const ENTRY_OVERHEAD: usize = 24;
 /// An upper bound of the bytes that `mutation` takes in a store.
 pub(super) fn estimated_bytes(mutation: &Mutation) -> usize {
     let text = match mutation {
-        Mutation::PutMeta(meta) => meta.cluster_id.len(),
+        Mutation::PutMeta(meta) => {
+            let former = meta.formerly.iter().map(|id| ENTRY_OVERHEAD + id.len());
+            meta.cluster_id.len()
+                + meta.restoring.len()
+                + meta.restored.len()
+                + former.sum::<usize>()
+        }
         Mutation::PutWorker(worker) => 2 * worker.id.as_str().len() + worker_spec(&worker.spec),
         Mutation::PutApp(app) => application(app),
         Mutation::PutDriver(driver) => {

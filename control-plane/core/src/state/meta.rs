@@ -20,7 +20,17 @@ pub struct Meta {
     pub next_queue: QueuePosition,
     /// When the cluster was created.
     pub created_at: Timestamp,
+    /// Ids of the clusters whose records this one has taken over, oldest first: their agents and applications belong
+    /// here, too.
+    pub formerly: Vec<String>,
+    /// The snapshot that is being restored; then the records are incomplete, and nobody may work with them. Empty: none.
+    pub restoring: String,
+    /// The snapshot that was restored; empty: none.
+    pub restored: String,
 }
+
+/// Most ids in [`Meta::formerly`]; the oldest ones are forgotten.
+pub const FORMERLY_MAX: usize = 8;
 
 /// A request that has been accepted: a repeat gets the same answer, another body a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use tonic::{Code, Status};
 use crate::{
     edge::validate::FieldError,
     messages::master_message,
-    runtime::{error::RequestError, handle::MasterStatus},
+    runtime::{error::RequestError, handle::MasterStatus, restore::RestoreError},
 };
 
 /// A refused or failed request.
@@ -34,6 +34,7 @@ pub fn request(error: &RequestError) -> Status {
         RequestError::Busy { .. } => Status::resource_exhausted(text),
         RequestError::DeadlineExceeded { .. } => Status::deadline_exceeded(text),
         RequestError::Rejected(rejected) => rejection(rejected),
+        RequestError::Restoring { .. } => Status::failed_precondition(text),
         RequestError::ShuttingDown => Status::unavailable(text),
     }
 }
@@ -66,6 +67,20 @@ pub fn admin(error: &AdminError, status: &MasterStatus) -> Status {
         AdminError::Refused(_) => Status::failed_precondition(text),
         AdminError::NotLeader => not_leader(status.leader.as_ref(), status.epoch),
         AdminError::Timeout(_) => Status::deadline_exceeded(text),
+    }
+}
+
+/// A snapshot that was not restored; `status` tells where the leader is.
+#[must_use]
+pub fn restore(error: &RestoreError, status: &MasterStatus) -> Status {
+    let text = error.to_string();
+    match error {
+        RestoreError::NotLeader => not_leader(status.leader.as_ref(), status.epoch),
+        RestoreError::NotEmpty { .. } | RestoreError::Another { .. } => {
+            Status::failed_precondition(text)
+        }
+        RestoreError::Busy(_) => Status::resource_exhausted(text),
+        RestoreError::Incomplete { .. } => Status::aborted(text),
     }
 }
 

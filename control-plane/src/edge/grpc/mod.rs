@@ -5,6 +5,7 @@ pub mod errors;
 pub mod list;
 mod reports;
 pub(crate) mod session;
+pub mod snapshots;
 
 use std::time::Duration;
 

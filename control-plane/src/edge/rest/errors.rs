@@ -147,6 +147,7 @@ impl From<&RequestError> for RestError {
             RequestError::NotLeader { .. }
             | RequestError::OutcomeUnknown
             | RequestError::DeadlineExceeded { .. }
+            | RequestError::Restoring { .. }
             | RequestError::ShuttingDown => Self::unavailable(text),
         }
     }

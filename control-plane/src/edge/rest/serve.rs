@@ -162,6 +162,7 @@ impl Server {
                 | RequestError::Busy { .. }
                 | RequestError::DeadlineExceeded { .. }
                 | RequestError::Rejected(_)
+                | RequestError::Restoring { .. }
                 | RequestError::ShuttingDown => problem.to_string(),
             };
             // The first master waits for the whole chain; a forwarded request answers at once.
@@ -377,7 +378,9 @@ fn worth_another_try(error: &RequestError) -> bool {
         | RequestError::OutcomeUnknown
         | RequestError::DeadlineExceeded { .. }
         | RequestError::ShuttingDown => true,
-        RequestError::Busy { .. } | RequestError::Rejected(_) => false,
+        RequestError::Busy { .. } | RequestError::Restoring { .. } | RequestError::Rejected(_) => {
+            false
+        }
     }
 }
 
@@ -386,7 +389,11 @@ fn submission_label(result: &Result<Reply, RequestError>) -> Option<&'static str
     match result {
         Ok(Reply::DriverSubmitted { replayed: true, .. }) => Some("replayed"),
         Ok(_) => Some("accepted"),
-        Err(RequestError::NotLeader { .. } | RequestError::ShuttingDown) => None,
+        Err(
+            RequestError::NotLeader { .. }
+            | RequestError::Restoring { .. }
+            | RequestError::ShuttingDown,
+        ) => None,
         Err(RequestError::OutcomeUnknown | RequestError::DeadlineExceeded { .. }) => {
             Some("unknown")
         }

@@ -295,12 +295,15 @@ impl Inbound {
         let mut views = self.handle.watch();
         // A new cluster mints its id in its first commit; a peer that has one is not of this cluster then.
         let known = views.wait_for(|view| view.epoch() == epoch && !view.cluster_id().is_empty());
-        let ours = match timeout(CLUSTER_ID_DEADLINE, known).await {
-            Ok(Ok(view)) => view.cluster_id().to_owned(),
+        let (ours, former) = match timeout(CLUSTER_ID_DEADLINE, known).await {
+            Ok(Ok(view)) => (
+                view.cluster_id().to_owned(),
+                view.formerly().iter().any(|id| id == theirs),
+            ),
             // Leadership has ended, or is about to: the registration will not be accepted anyway.
             Ok(Err(_)) | Err(_) => return Ok(()),
         };
-        if ours == theirs {
+        if ours == theirs || former {
             return Ok(());
         }
         Err(format!(
@@ -311,11 +314,12 @@ impl Inbound {
     }
 
     fn registered(&self, epoch: Epoch, app_id: String, executors: Vec<v1::ExecutorInfo>) {
-        let status = self.handle.status();
+        let (status, view) = (self.handle.status(), self.handle.view());
         let interval = self.heartbeat_interval.as_millis();
         let lease = self.at_most_once_lease;
         let body = v1::Registered {
-            cluster_id: self.handle.view().cluster_id().to_owned(),
+            cluster_id: view.cluster_id().to_owned(),
+            formerly: view.formerly().to_vec(),
             master_id: status.me.id,
             masters: status.masters.iter().map(master_message).collect(),
             heartbeat_interval_ms: u64::try_from(interval).unwrap_or(u64::MAX),
@@ -340,6 +344,7 @@ impl Inbound {
         match error {
             RequestError::NotLeader { .. }
             | RequestError::OutcomeUnknown
+            | RequestError::Restoring { .. }
             | RequestError::ShuttingDown => self.say_standby(),
             RequestError::Busy { .. } | RequestError::DeadlineExceeded { .. } => {
                 self.refuse(&error.to_string(), false);
@@ -389,6 +394,7 @@ fn result_name(error: &RequestError) -> &'static str {
     match error {
         RequestError::NotLeader { .. }
         | RequestError::OutcomeUnknown
+        | RequestError::Restoring { .. }
         | RequestError::ShuttingDown => "not_leader",
         RequestError::Busy { .. }
         | RequestError::DeadlineExceeded { .. }
