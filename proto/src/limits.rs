@@ -22,6 +22,10 @@ pub const LIST_ENTRIES_MAX: usize = 65_536;
 pub const CORES_MAX: u32 = 1 << 20;
 /// Most memory one driver or executor can ask for, in MiB (1 EiB).
 pub const MEMORY_MIB_MAX: u64 = 1 << 40;
+/// Most executors of one profile that an application can ask for.
+pub const EXECUTORS_WANTED_MAX: u32 = 1_000_000;
+/// Most resource profiles of one application, besides its own description.
+pub const PROFILES_PER_APP_MAX: usize = 100;
 
 /// How long a TCP and HTTP/2 connect may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);

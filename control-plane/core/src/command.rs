@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use crate::{
-    ids::{AppId, Attempt, DriverId, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
+    ids::{
+        AppId, Attempt, DriverId, ExecutorId, Fingerprint, ProfileId, ReportSequence, RequestId,
+        WorkerId,
+    },
     resources::{Cores, MemoryMib},
-    spec::{ApplicationSpec, DriverSpec, WorkerSpec},
+    spec::{ApplicationSpec, DriverSpec, ResourceProfile, WorkerSpec},
     state::driver::Exit,
     time::Timestamp,
 };
@@ -64,12 +67,13 @@ pub enum Command {
         /// Which.
         app: AppId,
     },
-    /// From an application: how many executors it wants in total. Lowering never kills.
+    /// From an application: how many executors of each profile it wants in total. A profile that is not named keeps its
+    /// total. Lowering never kills.
     RequestExecutors {
         /// Which.
         app: AppId,
-        /// In total.
-        total: u32,
+        /// For these profiles.
+        targets: Vec<ExecutorTarget>,
     },
     /// From an application: end these executors (they are replaced unless the total is lowered first).
     KillExecutors {
@@ -113,6 +117,17 @@ pub enum Command {
     },
 }
 
+/// How many executors of one profile an application wants in total.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorTarget {
+    /// Which profile; 0 is the application's own description.
+    pub profile: ProfileId,
+    /// What one executor needs. Must be there the first time that a profile is named and cannot change; never for 0.
+    pub needs: Option<Arc<ResourceProfile>>,
+    /// In total; at most [`EXECUTORS_WANTED_MAX`](crate::config::EXECUTORS_WANTED_MAX).
+    pub total: u32,
+}
+
 /// What a kill or a clear is recognized by when it is repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
@@ -120,6 +135,20 @@ pub struct RequestKey {
     pub id: RequestId,
     /// Of the verb and what it is about.
     pub fingerprint: Fingerprint,
+}
+
+// === impl ExecutorTarget ===
+
+impl ExecutorTarget {
+    /// A total for the application's own description.
+    #[must_use]
+    pub fn of_default(total: u32) -> Self {
+        Self {
+            profile: ProfileId::default(),
+            needs: None,
+            total,
+        }
+    }
 }
 
 /// One process that an agent runs.

@@ -8,6 +8,13 @@ use crate::resources::Cores;
 /// message when it attaches.
 pub const EXECUTORS_PER_APP_MAX: u64 = 10_000;
 
+/// The largest total of executors of one profile that can be asked for.
+pub const EXECUTORS_WANTED_MAX: u32 = 1_000_000;
+
+/// Resource profiles of one application, besides its own description: all of them are part of its record, which is
+/// written whenever it gets an executor.
+pub const PROFILES_PER_APP_MAX: usize = 100;
+
 /// In which order workers are tried for executors (Spark: `spark.deploy.workerSelectionPolicy`).
 /// Descending orders are the ascending ones reversed, so equal workers come in descending id order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

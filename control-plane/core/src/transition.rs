@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     effect::Effect,
-    ids::{AppId, DriverId, ExecutorId, RequestId, WorkerId},
+    ids::{AppId, DriverId, ExecutorId, ProfileId, RequestId, WorkerId},
     state::{
         app::Application,
         driver::Driver,
@@ -125,6 +125,16 @@ pub enum Rejection {
         app: AppId,
         /// Its state.
         state: &'static str,
+    },
+    /// The application has described this profile otherwise before.
+    #[error(
+        "application {app}: profile {profile} was described otherwise before; give another description another id"
+    )]
+    ProfileConflict {
+        /// Which application.
+        app: AppId,
+        /// Which of its profiles.
+        profile: ProfileId,
     },
     /// A bound of the cluster is reached.
     #[error("{what}: at most {max}")]

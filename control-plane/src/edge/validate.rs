@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use interrex_proto::{
-    limits::{LIST_ENTRIES_MAX, SPEC_BYTES_MAX},
+    limits::{EXECUTORS_WANTED_MAX, LIST_ENTRIES_MAX, PROFILES_PER_APP_MAX, SPEC_BYTES_MAX},
     v1,
 };
 use prost::Message;
@@ -67,6 +67,65 @@ pub fn application_spec(spec: &v1::ApplicationSpec) -> Result<(), FieldError> {
     }
     memory("memory_mib_per_executor", spec.memory_mib_per_executor)?;
     amounts("resources_per_executor", &spec.resources_per_executor)
+}
+
+/// Totals of executors by profile. Whether a profile is known is the core's to say.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
+pub fn request_executors(request: &v1::RequestExecutors) -> Result<(), FieldError> {
+    total_size(request)?;
+    if request.targets.is_empty() {
+        return executors_wanted("total", request.total);
+    }
+    count("targets", request.targets.len(), PROFILES_PER_APP_MAX + 1)?;
+    let mut named = BTreeSet::new();
+    for target in &request.targets {
+        let id = target.profile_id;
+        if !named.insert(id) {
+            let reason = format!("profile {id} is listed twice");
+            return Err(FieldError::new("targets", reason));
+        }
+        executors_wanted(format!("targets.{id}.total"), target.total)?;
+        match &target.profile {
+            Some(_) if id == 0 => {
+                let reason = "is set; profile 0 is the application's own description";
+                return Err(FieldError::new("targets.0.profile", reason));
+            }
+            Some(profile) => resource_profile(id, profile)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Executors to end.
+///
+/// # Errors
+/// [`FieldError`] if there are too many.
+pub fn kill_executors(kill: &v1::KillExecutors) -> Result<(), FieldError> {
+    count("executor_ids", kill.executor_ids.len(), LIST_ENTRIES_MAX)
+}
+
+fn executors_wanted(
+    field: impl Into<std::borrow::Cow<'static, str>>,
+    total: u32,
+) -> Result<(), FieldError> {
+    if total <= EXECUTORS_WANTED_MAX {
+        return Ok(());
+    }
+    let reason = format!("`{total}` executors; at most {EXECUTORS_WANTED_MAX} can be asked for");
+    Err(FieldError::new(field, reason))
+}
+
+fn resource_profile(id: u32, profile: &v1::ResourceProfile) -> Result<(), FieldError> {
+    if let Some(each) = profile.cores {
+        cores(format!("targets.{id}.profile.cores"), each)?;
+    }
+    if let Some(mib) = profile.memory_mib {
+        memory(format!("targets.{id}.profile.memory_mib"), mib)?;
+    }
+    amounts("targets.profile.resources", &profile.resources)
 }
 
 /// A worker's description, its id included.

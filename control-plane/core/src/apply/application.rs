@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     apply::submit::{conflict, not_found},
+    config::EXECUTORS_PER_APP_MAX,
     effect::AppNotice,
     ids::{AppId, ExecutorId, Fingerprint, QueuePosition, RequestId},
     spec::ApplicationSpec,
@@ -54,6 +55,9 @@ impl ClusterState {
                 reason: "0; give at least 1, or leave it out".to_owned(),
             });
         }
+        if let Some(rejection) = self.refuse_gate(&spec) {
+            return Reply::Rejected(rejection);
+        }
         let app = self.new_application(request.clone(), spec);
         self.put_request(Request {
             id: request,
@@ -66,6 +70,29 @@ impl ClusterState {
             app: Arc::new(app),
             executors: Vec::new(),
         }
+    }
+
+    /// A minimum that the application could never reach: it would wait for ever.
+    fn refuse_gate(&self, spec: &ApplicationSpec) -> Option<Rejection> {
+        let min = u64::from(spec.min_executors);
+        let each = spec.cores_per_executor.map_or(1, |cores| cores.0);
+        let cores = min.saturating_mul(u64::from(each));
+        let reason = if min > EXECUTORS_PER_APP_MAX {
+            format!("{min}; at most {EXECUTORS_PER_APP_MAX} executors are possible")
+        } else {
+            let max = spec.cores_limit(&self.config)?;
+            if cores <= u64::from(max.0) {
+                return None;
+            }
+            format!(
+                "{min} executors need {cores} cores, the application may have {}; lower it, or raise cores_max",
+                max.0
+            )
+        };
+        Some(Rejection::Invalid {
+            field: "min_executors",
+            reason,
+        })
     }
 
     fn attach_application(&mut self, id: &AppId) -> Reply {
@@ -148,37 +175,6 @@ impl ClusterState {
         Reply::Done
     }
 
-    pub(super) fn request_executors(&mut self, id: &AppId, total: u32) -> Reply {
-        let Some(app) = self.apps.get(id) else {
-            return not_found(id.to_string());
-        };
-        if app.state.is_final() {
-            return app_over(app);
-        }
-        let mut app = app.as_ref().clone();
-        app.executors_wanted = Some(total);
-        self.put_app(app);
-        Reply::Done
-    }
-
-    pub(super) fn kill_executors(&mut self, id: &AppId, executors: &[ExecutorId]) -> Reply {
-        let Some(app) = self.apps.get(id) else {
-            return not_found(id.to_string());
-        };
-        if app.state.is_final() {
-            return app_over(app);
-        }
-        let mut count = 0;
-        for executor in executors {
-            if let Some(executor) = self.executors.get(&(id.clone(), *executor)).cloned()
-                && self.kill_executor(&executor, "killed by its application")
-            {
-                count += 1;
-            }
-        }
-        Reply::Count(count)
-    }
-
     /// Ends an application: its executors are told to end, it is told that it is over.
     pub(crate) fn end_app(&mut self, id: &AppId, state: ApplicationState, message: String) {
         let Some(app) = self.apps.get(id) else { return };
@@ -205,7 +201,7 @@ impl ClusterState {
     }
 }
 
-fn app_over(app: &Application) -> Reply {
+pub(super) fn app_over(app: &Application) -> Reply {
     Reply::Rejected(Rejection::AppOver {
         app: app.id.clone(),
         state: app.state.name(),

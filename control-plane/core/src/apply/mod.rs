@@ -6,6 +6,7 @@ mod kill;
 mod reconcile;
 mod report;
 mod submit;
+mod targets;
 mod tick;
 mod worker;
 
@@ -58,7 +59,7 @@ impl ClusterState {
                 message,
             } => self.unregister_application(&app, failed, message),
             Command::ExpireApplication { app } => self.expire_application(&app),
-            Command::RequestExecutors { app, total } => self.request_executors(&app, total),
+            Command::RequestExecutors { app, targets } => self.request_executors(&app, &targets),
             Command::KillExecutors { app, executors } => self.kill_executors(&app, &executors),
             Command::SubmitDriver {
                 request,

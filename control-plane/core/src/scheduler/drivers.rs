@@ -1,4 +1,4 @@
-//! Drivers: first come, first served, without blocking.
+//! Drivers: larger priorities first, then first come, first served, without blocking.
 //!
 //! Spread: round robin over the workers by id. Spark draws a random order at each pass; a fixed order spreads as well
 //! and gives the same outcome whenever it is replayed. Consolidated: the first that fits by id, as Spark.
@@ -9,7 +9,7 @@ use crate::{
     ids::{DriverId, WorkerId},
     resources::{Addresses, Demand},
     scheduler::Scope,
-    state::{cluster::ClusterState, index::waiting::Group},
+    state::{cluster::ClusterState, index::place::Group},
 };
 
 // === impl ClusterState ===
@@ -38,7 +38,7 @@ impl ClusterState {
             let Some((_, driver)) = self.index.waiting.head(&head.group) else {
                 continue;
             };
-            let position = head.position;
+            let place = head.place;
             if let Some(hold) = self.hold_on(&head.group) {
                 self.index.waiting.hold(&head.group, hold);
             } else if let Some(worker) =
@@ -48,7 +48,7 @@ impl ClusterState {
                 self.place_driver(&driver, worker, &head.group.demand);
                 walk.placed(self, &self.index.waiting, head);
             }
-            self.visited(&mut walk, position, |index| &mut index.waiting);
+            self.visited(&mut walk, place, |index| &mut index.waiting);
         }
     }
 

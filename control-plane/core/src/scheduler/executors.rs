@@ -1,4 +1,5 @@
-//! Executors: applications in the order of their registration, each placed as Spark would.
+//! Executors: applications by priority, then in the order of their registration; the profiles of one application
+//! ascending; each placed as Spark would.
 //!
 //! Spark looks at all usable workers; an application that may get `n` more units touches only the first `n` of them,
 //! because each of these takes at least one. So only so many are looked up.
@@ -11,14 +12,15 @@ use crate::{
     ids::{AppId, ExecutorId, ProfileId, WorkerId},
     resources::{Amounts, Cores, Demand},
     scheduler::{
-        Scope,
+        Head, Scope, Walk,
         plan::{Slot, Wish, plan},
+        wants::Needs,
     },
     state::{
         app::{Application, ApplicationState},
         cluster::ClusterState,
         executor::{Executor, ExecutorState},
-        index::{free::Free, waiting::Group},
+        index::{free::Free, place::Group},
     },
 };
 
@@ -42,45 +44,64 @@ impl ClusterState {
                 self.pass.unfinished = true;
                 return;
             }
-            let Some((_, app)) = self.index.starving.head(&head.group) else {
-                continue;
-            };
-            let position = head.position;
-            if let Some(hold) = self.hold_on(&head.group) {
-                self.index.starving.hold(&head.group, hold);
-            } else if self.serve(&app, &head.group, head.scope, grown) {
+            let place = head.place;
+            if self.look_at(&mut walk, head, grown) {
                 *left -= 1;
-                let next = self.index.starving.head(&head.group);
-                let satisfied = next.map(|(next, _)| next) != Some(position);
-                // Whoever is still hungry has found no more room, and no one behind would; or a cap holds them all.
-                if satisfied {
-                    walk.placed(self, &self.index.starving, head);
-                } else {
-                    if let Some(hold) = self.hold_on(&head.group) {
-                        self.index.starving.hold(&head.group, hold);
-                    }
-                    walk.shrunk(self);
-                }
             }
-            self.visited(&mut walk, position, |index| &mut index.starving);
+            self.visited(&mut walk, place, |index| &mut index.starving);
         }
     }
 
-    /// Gives an application what it wants, as far as there is room; true if it got anything.
+    /// Serves a head, if it may be served; true if it got anything.
+    fn look_at(&mut self, walk: &mut Walk<'_>, head: Head, grown: &BTreeSet<WorkerId>) -> bool {
+        let Some((place, (app, profile))) = self.index.starving.head(&head.group) else {
+            return false;
+        };
+        if place != head.place {
+            // What this application got for another profile was its last.
+            walk.gone(&self.index.starving, head);
+            return false;
+        }
+        if let Some(hold) = self.hold_on(&head.group) {
+            self.index.starving.hold(&head.group, hold);
+            return false;
+        }
+        if !self.is_open(&head, grown) || !self.serve(&app, profile, &head, grown) {
+            return false;
+        }
+        let next = self.index.starving.head(&head.group).map(|(next, _)| next);
+        // Whoever is still hungry has found no more room, and no one behind would; or a cap holds them all.
+        if next != Some(place) {
+            walk.placed(self, &self.index.starving, head);
+        } else {
+            if let Some(hold) = self.hold_on(&head.group) {
+                self.index.starving.hold(&head.group, hold);
+            }
+            walk.shrunk(self);
+        }
+        true
+    }
+
+    /// Gives an application what it wants for a profile, as far as there is room; true if it got anything.
     fn serve(
         &mut self,
         id: &AppId,
-        Group { demand, class }: &Group,
-        scope: Scope,
+        profile: ProfileId,
+        head: &Head,
         grown: &BTreeSet<WorkerId>,
     ) -> bool {
         let Some(app) = self.apps.get(id).cloned() else {
             return false;
         };
-        let mut wish = self.wish_of(&app);
-        wish.cores_left = wish.cores_left.min(self.user_room(class));
-        let most = (wish.cores_left / u64::from(app.unit())).min(wish.executors_left);
+        let Some(needs) = app.needs(profile) else {
+            return false;
+        };
+        let wish = self.wish_of(&app, profile, needs, head);
+        let most = (wish.cores_left / u64::from(needs.unit())).min(wish.executors_left);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
+        // A gate is about all workers, not only those that have got room.
+        let scope = head.group.gate.map_or(head.scope, |_| Scope::All);
+        let demand = &head.group.demand;
         let workers = self.usable(demand, scope, grown, most);
         if workers.is_empty() {
             return false;
@@ -92,7 +113,7 @@ impl ClusterState {
         let planned = plan(&slots, &wish);
         let mut next = app.as_ref().clone();
         for (worker, cores) in workers.into_iter().zip(planned) {
-            self.launch(&mut next, &worker, cores, demand);
+            self.launch(&mut next, profile, &worker, cores, demand);
         }
         let got = next.next_executor != app.next_executor;
         if got {
@@ -102,15 +123,24 @@ impl ClusterState {
         got
     }
 
-    fn wish_of(&self, app: &Application) -> Wish {
+    fn wish_of(
+        &self,
+        app: &Application,
+        profile: ProfileId,
+        needs: Needs<'_>,
+        head: &Head,
+    ) -> Wish {
         let nothing = Default::default();
         let load = self.index.app_loads.get(&app.id).unwrap_or(&nothing);
         Wish {
-            cores_left: app.cores_left(load, &self.config),
-            cores_per_executor: app.spec.cores_per_executor.map(|cores| cores.0.max(1)),
-            memory: app.spec.memory_per_executor.0,
-            resources: app.spec.resources_per_executor.clone(),
-            executors_left: app.executors_left(load),
+            cores_left: app
+                .cores_left(load, &self.config)
+                .min(self.user_room(&head.group.class)),
+            cores_per_executor: needs.cores,
+            memory: needs.memory.0,
+            resources: needs.resources.clone(),
+            executors_left: app.executors_left(profile, load),
+            at_once: head.group.gate.map_or(0, |gate| gate.executors),
             spread: self.config.spread_out_apps,
         }
     }
@@ -183,11 +213,16 @@ impl ClusterState {
     }
 
     /// Starts executors on one worker with the cores planned there.
-    fn launch(&mut self, app: &mut Application, worker: &WorkerId, cores: u64, demand: &Demand) {
-        let each = app
-            .spec
-            .cores_per_executor
-            .map_or(cores, |each| u64::from(each.0.max(1)));
+    fn launch(
+        &mut self,
+        app: &mut Application,
+        profile: ProfileId,
+        worker: &WorkerId,
+        cores: u64,
+        demand: &Demand,
+    ) {
+        let each = app.needs(profile).and_then(|needs| needs.cores);
+        let each = each.map_or(cores, u64::from);
         if cores == 0 || each == 0 {
             return;
         }
@@ -196,9 +231,9 @@ impl ClusterState {
                 app: app.id.clone(),
                 id: app.next_executor,
                 worker: worker.clone(),
-                profile: ProfileId::default(),
+                profile,
                 cores: Cores(u32::try_from(each).unwrap_or(u32::MAX)),
-                memory: app.spec.memory_per_executor,
+                memory: demand.memory,
                 resources: self.pick_addresses(worker, demand),
                 state: ExecutorState::Launching,
                 exit: None,

@@ -5,8 +5,6 @@
 
 use crate::{
     config::ClusterConfig,
-    ids::QueuePosition,
-    resources::Cores,
     scheduler::Walk,
     state::{
         app::Application,
@@ -14,8 +12,9 @@ use crate::{
         driver::Driver,
         index::{
             Index,
+            place::{Class, Group, Place},
             sums::Sums,
-            waiting::{Class, Group, Hold, Waiting},
+            waiting::{Hold, Waiting},
         },
     },
 };
@@ -60,8 +59,8 @@ impl ClusterConfig {
 
 impl Hold {
     /// Whether this cap allows so many cores more.
-    pub(crate) fn allows(&self, cores: Cores, sums: &Sums, config: &ClusterConfig) -> bool {
-        let more = |held: u64| held.saturating_add(u64::from(cores.0));
+    pub(crate) fn allows(&self, cores: u64, sums: &Sums, config: &ClusterConfig) -> bool {
+        let more = |held: u64| held.saturating_add(cores);
         match self {
             Self::DriverShare => {
                 let share = config.driver_share_of(sums.cores_offered);
@@ -86,7 +85,7 @@ impl ClusterState {
         share
             .into_iter()
             .chain(user)
-            .find(|hold| !hold.allows(group.demand.cores, sums, config))
+            .find(|hold| !hold.allows(group.cores(), sums, config))
     }
 
     /// Cores that the caps on its user leave to something of this class.
@@ -114,7 +113,7 @@ impl ClusterState {
     pub(crate) fn visited<I: Clone + PartialEq>(
         &mut self,
         walk: &mut Walk<'_>,
-        visited: QueuePosition,
+        visited: Place,
         queue: impl Fn(&mut Index) -> &mut Waiting<I>,
     ) {
         if let Some(hold) = walk.let_go.remove(&visited) {
@@ -130,12 +129,12 @@ impl ClusterState {
     ) {
         // The queue is borrowed apart from the sums.
         let sums = std::mem::take(&mut self.index.sums);
-        let fits = |cores| hold.allows(cores, &sums, &self.config);
+        let fits = |group: &Group| hold.allows(group.cores(), &sums, &self.config);
         let released = queue(&mut self.index).release(&hold, fits);
         self.index.sums = sums;
-        if let Some((position, group)) = released {
-            walk.fresh.insert(position, group);
-            walk.let_go.insert(position, hold);
+        if let Some((place, group)) = released {
+            walk.fresh.insert(place, group);
+            walk.let_go.insert(place, hold);
         }
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Wish {
     pub(crate) resources: Amounts,
     /// Executors that it may still get.
     pub(crate) executors_left: u64,
+    /// So many executors must be started, if workers allow it: where each takes what there is, the first ones leave the
+    /// cores that the others need.
+    pub(crate) at_once: u64,
     /// One unit a worker in turn; otherwise as many as a worker can take.
     pub(crate) spread: bool,
 }
@@ -44,6 +47,7 @@ pub(crate) fn plan(slots: &[Slot], wish: &Wish) -> Vec<u64> {
         .fold(0_u64, |sum, slot| sum.saturating_add(slot.cores));
     let mut left = wish.cores_left.min(offered);
     let mut executors_left = wish.executors_left;
+    let mut opened = 0;
     let mut assigned = vec![Assigned::default(); slots.len()];
     let mut able: Vec<usize> = (0..slots.len()).collect();
     while !able.is_empty() {
@@ -62,8 +66,11 @@ pub(crate) fn plan(slots: &[Slot], wish: &Wish) -> Vec<u64> {
                 if opens {
                     assigned.executors += 1;
                     executors_left -= 1;
+                    opened += 1;
                 }
-                if wish.spread {
+                let others_wait =
+                    opens && wish.cores_per_executor.is_none() && opened <= wish.at_once;
+                if wish.spread || others_wait {
                     return true;
                 }
             }

@@ -12,7 +12,7 @@ use crate::{
         cluster::ClusterState,
         driver::{Driver, DriverState},
         executor::{Executor, ExecutorState},
-        index::{app_load::AppLoad, free::Free, timers::Timer, waiting::Group},
+        index::{free::Free, place::Group, timers::Timer},
         meta::{Meta, Request},
         worker::{Worker, WorkerState},
     },
@@ -189,7 +189,7 @@ impl ClusterState {
         if let Some(group) = waiting_group(driver, &self.config) {
             self.index
                 .waiting
-                .insert(&group, driver.queue, driver.id.clone());
+                .insert(&group, driver.place(), driver.id.clone());
         }
         if driver.state.is_placed() {
             self.index.placed_drivers.insert(driver.id.clone());
@@ -213,7 +213,7 @@ impl ClusterState {
                 && after.resources == driver.resources
         });
         if let Some(group) = waiting_group(driver, &self.config) {
-            self.index.waiting.remove(&group, driver.queue);
+            self.index.waiting.remove(&group, driver.place());
         }
         if driver.state.is_placed() && !holds_on {
             self.index.placed_drivers.remove(&driver.id);
@@ -289,25 +289,25 @@ impl ClusterState {
         })
     }
 
-    /// Files an application among the starving, or takes it out; sums up what its user holds.
+    /// Files an application's profiles among the starving, or takes them out; sums up what its user holds. Costs the
+    /// number of its profiles.
     fn refresh_app(&mut self, id: &AppId) {
-        let app = self.apps.get(id).cloned();
         let load = self.index.app_loads.entry(id.clone()).or_default();
-        let bill = app
-            .as_ref()
-            .map(|app| (app.spec.user.clone(), load.cores()));
+        let app = self.apps.get(id);
+        let bill = app.map(|app| (app.spec.user.clone(), load.cores()));
         let before = std::mem::replace(&mut load.billed, bill.filter(|(_, cores)| *cores > 0));
-        let wants = app
-            .as_ref()
-            .and_then(|app| starving_group(app, load, &self.config));
-        if load.queued != wants
-            && let Some(queue) = app.as_ref().map(|app| app.queue)
-        {
-            if let Some(before) = &load.queued {
-                self.index.starving.remove(before, queue);
+        if let Some(app) = app {
+            let wants = app.wants(load, &self.config);
+            for (profile, before) in &load.queued {
+                if wants.get(profile) != Some(before) {
+                    self.index.starving.remove(before, app.place(*profile));
+                }
             }
-            if let Some(demand) = &wants {
-                self.index.starving.insert(demand, queue, id.clone());
+            for (profile, group) in &wants {
+                if load.queued.get(profile) != Some(group) {
+                    let item = (id.clone(), *profile);
+                    self.index.starving.insert(group, app.place(*profile), item);
+                }
             }
             load.queued = wants;
         }
@@ -396,18 +396,7 @@ pub(crate) fn waiting_group(driver: &Driver, config: &ClusterConfig) -> Option<G
     };
     waits.then(|| Group {
         demand: driver.spec.demand(),
+        gate: None,
         class: driver.class(config),
-    })
-}
-
-/// In which group an application waits for another executor, if it may have one now.
-pub(crate) fn starving_group(
-    app: &Application,
-    load: &AppLoad,
-    config: &ClusterConfig,
-) -> Option<Group> {
-    app.wants(load, config).map(|demand| Group {
-        demand,
-        class: app.class(config),
     })
 }

@@ -1,7 +1,7 @@
 //! The life of an application and its executors.
 
 use interrex_core::{
-    command::{Command, ProcessChange},
+    command::{Command, ExecutorTarget, ProcessChange},
     config::ClusterConfig,
     ids::{AppId, ExecutorId, Fingerprint},
     spec::ApplicationSpec,
@@ -116,7 +116,10 @@ fn an_application_that_is_over_cannot_attach() {
             .reply,
         over
     );
-    let request = Command::RequestExecutors { app: id, total: 3 };
+    let request = Command::RequestExecutors {
+        app: id,
+        targets: vec![ExecutorTarget::of_default(3)],
+    };
     assert_eq!(cluster.apply(request).reply, over);
 }
 
@@ -160,7 +163,7 @@ fn a_killed_executor_is_replaced_once_it_is_gone_unless_the_total_is_lowered() {
     );
     let total = Command::RequestExecutors {
         app: id.clone(),
-        total: 1,
+        targets: vec![ExecutorTarget::of_default(1)],
     };
     cluster.apply(total);
     cluster.apply(Command::KillExecutors {
@@ -174,7 +177,10 @@ fn a_killed_executor_is_replaced_once_it_is_gone_unless_the_total_is_lowered() {
 #[test]
 fn raising_the_total_adds_executors() {
     let (mut cluster, id) = with_executors(1, false);
-    let raise = Command::RequestExecutors { app: id, total: 3 };
+    let raise = Command::RequestExecutors {
+        app: id,
+        targets: vec![ExecutorTarget::of_default(3)],
+    };
     let transition = cluster.apply(raise);
     assert_eq!(
         orders(&transition),

@@ -4,7 +4,11 @@
 mod agents;
 mod applications;
 mod drivers;
+mod dynamic_allocation;
+mod gates;
 mod holds;
+mod priorities;
+mod profiles;
 mod properties;
 mod recovery;
 mod repeats;

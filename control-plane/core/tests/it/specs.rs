@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use interrex_core::{
-    command::Command,
-    ids::{Fingerprint, RequestId},
+    command::{Command, ExecutorTarget},
+    ids::{AppId, Fingerprint, ProfileId, RequestId},
     resources::{Addresses, Amounts, Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, WorkerSpec},
 };
 
 pub(crate) fn worker(cores: u32, memory: u64) -> WorkerSpec {
@@ -91,6 +91,29 @@ pub(crate) fn register_app(request: &str, spec: ApplicationSpec) -> Command {
     }
 }
 
+/// A profile; `needs`: cores and memory of one executor.
+pub(crate) fn target(profile: u32, needs: Option<(u32, u64)>, total: u32) -> ExecutorTarget {
+    let needs = needs.map(|(cores, memory)| {
+        Arc::new(ResourceProfile {
+            cores: Some(Cores(cores)),
+            memory: Some(MemoryMib(memory)),
+            resources: Amounts::new(),
+        })
+    });
+    ExecutorTarget {
+        profile: ProfileId(profile),
+        needs,
+        total,
+    }
+}
+
+pub(crate) fn request(app: &AppId, targets: &[ExecutorTarget]) -> Command {
+    Command::RequestExecutors {
+        app: app.clone(),
+        targets: targets.to_vec(),
+    }
+}
+
 pub(crate) fn worker_spec(kind: usize) -> WorkerSpec {
     match kind {
         0 => worker(4, 4096),
@@ -126,6 +149,10 @@ pub(crate) fn driver_spec(kind: usize) -> DriverSpec {
             user: "v".to_owned(),
             ..driver(2, 128)
         },
+        9 => DriverSpec {
+            priority: 3,
+            ..driver(2, 128)
+        },
         _ => DriverSpec {
             supervise: true,
             ..driver(2, 128)
@@ -157,6 +184,20 @@ pub(crate) fn app_spec(kind: usize) -> ApplicationSpec {
         6 => ApplicationSpec {
             user: "v".to_owned(),
             ..app(32, Some(1), None)
+        },
+        7 => ApplicationSpec {
+            min_executors: 3,
+            ..app(128, Some(1), Some(5))
+        },
+        8 => ApplicationSpec {
+            min_executors: 2,
+            executor_limit: Some(3),
+            priority: 1,
+            ..app(64, None, None)
+        },
+        9 => ApplicationSpec {
+            priority: -1,
+            ..app(64, Some(1), Some(4))
         },
         _ => ApplicationSpec {
             memory_per_executor: MemoryMib(0),

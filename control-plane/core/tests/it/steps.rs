@@ -1,7 +1,10 @@
 //! Random commands for the property tests, hostile ones too.
 
 use interrex_core::{
-    command::{Command, FullReport, ProcessChange, Report, RequestKey, RunningDriver, Subject},
+    command::{
+        Command, ExecutorTarget, FullReport, ProcessChange, Report, RequestKey, RunningDriver,
+        Subject,
+    },
     config::{ClusterConfig, WorkerSelection},
     ids::{AppId, Attempt, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
     resources::Cores,
@@ -11,7 +14,7 @@ use interrex_core::{
 use proptest::prelude::*;
 
 use crate::{
-    specs::{app_spec, driver_spec, register_app, worker_spec},
+    specs::{app_spec, driver_spec, register_app, request, target, worker_spec},
     support::Cluster,
 };
 
@@ -42,6 +45,7 @@ pub(crate) enum AppStep {
     Unregister(bool),
     Expire,
     Request(u32),
+    Targets(Vec<ExecutorTarget>),
     KillExecutors(Vec<u32>),
 }
 
@@ -105,8 +109,22 @@ fn app_step() -> impl Strategy<Value = AppStep> {
         2 => any::<bool>().prop_map(AppStep::Unregister),
         1 => Just(AppStep::Expire),
         3 => (0..6_u32).prop_map(AppStep::Request),
+        4 => proptest::collection::vec(executor_target(), 0..4).prop_map(AppStep::Targets),
         2 => proptest::collection::vec(0..9_u32, 0..4).prop_map(AppStep::KillExecutors),
     ]
+}
+
+/// Most are of a few profiles that are described always alike; some are not described, or absurd.
+fn executor_target() -> impl Strategy<Value = ExecutorTarget> {
+    let total = prop_oneof![8 => 0..5_u32, 1 => Just(u32::MAX)];
+    (0..5_u32, total, 0..8_u32).prop_map(|(profile, total, kind)| {
+        let needs = match (profile, kind) {
+            (0, 1..) | (_, 0) => None,
+            (_, 1) => Some((3, 7)),
+            (profile, _) => Some((profile.min(2), 64 * u64::from(profile))),
+        };
+        target(profile, needs, total)
+    })
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
@@ -116,8 +134,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         6 => (0..4_usize, 0..5_usize, told()).prop_map(|(w, s, t)| Step::Register(w, s, t)),
         2 => (0..4_usize).prop_map(Step::Disconnect),
         2 => (0..4_usize).prop_map(Step::Expire),
-        10 => (0..40_usize, 0..10_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
-        5 => (30..60_usize, 0..8_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
+        10 => (0..40_usize, 0..11_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
+        5 => (30..60_usize, 0..11_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
         10 => (many.clone(), app_step()).prop_map(|(a, s)| Step::App(a, s)),
         3 => (many.clone(), request.clone()).prop_map(|(k, r)| Step::Kill(k, r)),
         1 => "[a-z0-9-]{0,12}".prop_map(Step::KillText),
@@ -149,11 +167,13 @@ pub(crate) fn config() -> impl Strategy<Value = ClusterConfig> {
         prop::option::weighted(0.7, 10..101_u32),
         // A driver of 3 cores must fit.
         prop::option::weighted(0.4, 3..12_u32),
+        prop::option::weighted(0.2, (1..6_u32).prop_map(Cores)),
     )
         .prop_map(
-            |([drivers, apps], worker_selection, max_drivers, share, user)| ClusterConfig {
+            |([drivers, apps], worker_selection, max_drivers, share, user, app)| ClusterConfig {
                 driver_share_max: share,
                 user_cores_max: user.map(Cores),
+                app_cores_max: app,
                 spread_out_drivers: drivers,
                 spread_out_apps: apps,
                 worker_selection,
@@ -292,7 +312,11 @@ fn app_command(app: AppId, step: AppStep) -> Command {
             message: "bye".to_owned(),
         },
         AppStep::Expire => Command::ExpireApplication { app },
-        AppStep::Request(total) => Command::RequestExecutors { app, total },
+        AppStep::Request(total) => Command::RequestExecutors {
+            app,
+            targets: vec![ExecutorTarget::of_default(total)],
+        },
+        AppStep::Targets(targets) => request(&app, &targets),
         AppStep::KillExecutors(executors) => Command::KillExecutors {
             app,
             executors: executors.into_iter().map(ExecutorId).collect(),

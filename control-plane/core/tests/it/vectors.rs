@@ -1,7 +1,7 @@
 //! Spark's placements, vector by vector (observed by running Spark 4.3.0).
 
 use interrex_core::{
-    command::Command,
+    command::{Command, ExecutorTarget},
     config::{ClusterConfig, WorkerSelection},
     ids::{AppId, DriverId},
     resources::{Amounts, Cores, MemoryMib},
@@ -10,7 +10,7 @@ use interrex_core::{
 };
 
 use crate::{
-    specs::{app, driver, gpu_worker, worker},
+    specs::{app, driver, gpu_worker, request, target, worker},
     support::{Cluster, exited},
 };
 
@@ -252,6 +252,32 @@ fn v17_a_maximum_below_one_executor_gets_nothing() {
     assert!(placed.is_empty());
 }
 
+#[test]
+fn v18_profiles_are_served_in_their_order_from_one_share_of_cores() {
+    let mut cluster = three(ClusterConfig::default(), 2, 512);
+    let spec = ApplicationSpec {
+        executor_limit: Some(0),
+        ..app(128, None, Some(4))
+    };
+    let a = cluster.register_app("a", spec);
+    assert!(cluster.placement(&a).is_empty());
+    let targets = [
+        target(0, None, 1),
+        target(1, Some((3, 256)), 1),
+        target(2, Some((1, 1024)), 1),
+        target(3, Some((1, 256)), 1),
+        target(4, Some((1, 256)), 2),
+    ];
+    cluster.apply(request(&a, &targets));
+    assert_eq!(cluster.placement(&a), ["0@w3:2", "1@w2:1", "2@w1:1"]);
+    let profiles: Vec<_> = cluster
+        .state
+        .executors_of(&a)
+        .map(|executor| executor.profile.0)
+        .collect();
+    assert_eq!(profiles, [0, 3, 4]);
+}
+
 fn v19(selection: WorkerSelection, spread: bool) -> Vec<String> {
     let mut cluster = Cluster::new(ClusterConfig {
         worker_selection: selection,
@@ -287,7 +313,7 @@ fn v20_lowering_the_total_never_kills() {
     assert_eq!(cluster.placement(&a).len(), 6);
     cluster.apply(Command::RequestExecutors {
         app: a.clone(),
-        total: 2,
+        targets: vec![ExecutorTarget::of_default(2)],
     });
     assert_eq!(cluster.placement(&a).len(), 6);
     assert!(cluster.last.effects.is_empty());

@@ -8,7 +8,7 @@
 //! | no answer in time | `DEADLINE_EXCEEDED` | repeats with the same request id |
 //! | shutting down | `UNAVAILABLE` | asks another master |
 //! | no such thing | `NOT_FOUND` | gives up |
-//! | same request id, another body | `ALREADY_EXISTS` | gives up |
+//! | same request or profile id, another body | `ALREADY_EXISTS` | gives up |
 //! | a field is unusable | `INVALID_ARGUMENT` | gives up |
 //! | the application is over; not possible now | `FAILED_PRECONDITION` | gives up |
 //! | not possible with this engine | `UNIMPLEMENTED` | gives up |
@@ -45,7 +45,9 @@ pub fn rejection(rejection: &Rejection) -> Status {
     let text = rejection.to_string();
     match rejection {
         Rejection::NotFound { .. } => Status::not_found(text),
-        Rejection::Conflict { .. } => Status::already_exists(text),
+        Rejection::Conflict { .. } | Rejection::ProfileConflict { .. } => {
+            Status::already_exists(text)
+        }
         Rejection::Invalid { .. } => Status::invalid_argument(text),
         Rejection::AppOver { .. } => Status::failed_precondition(text),
         Rejection::LimitReached { .. } => Status::resource_exhausted(text),

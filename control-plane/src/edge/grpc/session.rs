@@ -6,6 +6,7 @@
 
 mod inbound;
 mod registrations;
+mod requests;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

@@ -159,9 +159,9 @@ impl From<&Rejection> for RestError {
         let text = rejection.to_string();
         match rejection {
             Rejection::NotFound { .. } => Self::new(StatusCode::NOT_FOUND, text),
-            Rejection::Conflict { .. } | Rejection::AppOver { .. } => {
-                Self::new(StatusCode::CONFLICT, text)
-            }
+            Rejection::Conflict { .. }
+            | Rejection::ProfileConflict { .. }
+            | Rejection::AppOver { .. } => Self::new(StatusCode::CONFLICT, text),
             Rejection::Invalid { .. } => Self::bad_request(format!("Malformed request: {text}")),
             Rejection::LimitReached { .. } => Self {
                 retry_after: Some(RETRY_AFTER),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::ExecutorId,
+    ids::{ExecutorId, ProfileId},
     state::{
         executor::{Executor, ExecutorState},
-        index::waiting::Group,
+        index::place::Group,
     },
     time::Timestamp,
 };
@@ -22,8 +22,10 @@ pub(crate) struct AppLoad {
     ended: BTreeSet<(Timestamp, ExecutorId)>,
     /// The sum over `active`. Written only where `active` is, and compared by `validate()`.
     cores: u64,
-    /// In which group the application stands among the starving, if it does.
-    pub(crate) queued: Option<Group>,
+    /// How many of `active` are of each profile. Written only where `active` is, and compared by `validate()`.
+    profiles: BTreeMap<ProfileId, u64>,
+    /// In which group each profile stands among the starving that does.
+    pub(crate) queued: BTreeMap<ProfileId, Group>,
     /// The user and the cores of it that are part of the user's sum; `None` before the application is recorded.
     pub(crate) billed: Option<(String, u64)>,
 }
@@ -38,8 +40,9 @@ impl AppLoad {
             return;
         }
         self.cores += u64::from(executor.cores.0);
-        if let Some(before) = self.active.insert(executor.id, executor.cores.0) {
-            self.cores -= u64::from(before);
+        match self.active.insert(executor.id, executor.cores.0) {
+            Some(before) => self.cores -= u64::from(before),
+            None => *self.profiles.entry(executor.profile).or_default() += 1,
         }
         if executor.state == ExecutorState::Running {
             self.running.insert(executor.id);
@@ -52,6 +55,12 @@ impl AppLoad {
         self.running.remove(&executor.id);
         if let Some(cores) = self.active.remove(&executor.id) {
             self.cores -= u64::from(cores);
+            if let Some(count) = self.profiles.get_mut(&executor.profile) {
+                *count -= 1;
+                if *count == 0 {
+                    self.profiles.remove(&executor.profile);
+                }
+            }
         }
     }
 
@@ -62,6 +71,11 @@ impl AppLoad {
 
     pub(crate) fn active_count(&self) -> u64 {
         self.active.len() as u64
+    }
+
+    /// Executors of one profile that are not over.
+    pub(crate) fn active_of(&self, profile: ProfileId) -> u64 {
+        self.profiles.get(&profile).copied().unwrap_or(0)
     }
 
     /// Cores over all executors that are not over.
@@ -81,7 +95,7 @@ impl AppLoad {
     pub(crate) fn is_empty(&self) -> bool {
         self.active.is_empty()
             && self.ended.is_empty()
-            && self.queued.is_none()
+            && self.queued.is_empty()
             && self.billed.is_none()
     }
 }

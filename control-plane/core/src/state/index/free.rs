@@ -21,6 +21,8 @@ pub(crate) struct FreeIndex {
     current: BTreeMap<WorkerId, Free>,
     by_cores: BTreeMap<u64, BTreeSet<WorkerId>>,
     by_memory: BTreeMap<u64, BTreeSet<WorkerId>>,
+    /// The sum over `current`. Written only where `current` is, and compared by `validate()`.
+    cores: u64,
 }
 
 // === impl FreeIndex ===
@@ -32,6 +34,11 @@ impl FreeIndex {
 
     pub(crate) fn get(&self, worker: &WorkerId) -> Option<Free> {
         self.current.get(worker).copied()
+    }
+
+    /// Cores that all workers have left together.
+    pub(crate) fn cores(&self) -> u64 {
+        self.cores
     }
 
     /// The most cores that any worker has left.
@@ -57,11 +64,13 @@ impl FreeIndex {
         }
         if let Some(before) = before {
             self.current.remove(worker);
+            self.cores -= before.cores;
             take(&mut self.by_cores, before.cores, worker);
             take(&mut self.by_memory, before.memory, worker);
         }
         if let Some(free) = free {
             self.current.insert(worker.clone(), free);
+            self.cores += free.cores;
             self.by_cores
                 .entry(free.cores)
                 .or_default()

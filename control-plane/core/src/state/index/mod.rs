@@ -5,6 +5,7 @@
 pub(crate) mod app_load;
 pub(crate) mod free;
 pub(crate) mod load;
+pub(crate) mod place;
 pub(crate) mod sums;
 pub(crate) mod timers;
 pub(crate) mod waiting;
@@ -12,7 +13,7 @@ pub(crate) mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{AppId, DriverId, WorkerId},
+    ids::{AppId, DriverId, ProfileId, WorkerId},
     state::index::{
         app_load::AppLoad, free::FreeIndex, load::Load, sums::Sums, timers::Timers,
         waiting::Waiting,
@@ -29,8 +30,8 @@ pub(crate) struct Index {
     pub(crate) free: FreeIndex,
     /// Drivers that can be placed now.
     pub(crate) waiting: Waiting<DriverId>,
-    /// Applications that want another executor now.
-    pub(crate) starving: Waiting<AppId>,
+    /// Applications that want another executor of a profile now.
+    pub(crate) starving: Waiting<(AppId, ProfileId)>,
     /// What caps are measured by.
     pub(crate) sums: Sums,
     /// Executors by application.

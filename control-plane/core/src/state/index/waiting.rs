@@ -1,4 +1,4 @@
-//! Things that wait for a worker, in groups of equal demand and equal caps, first come first served within a group. If
+//! Things that wait for a worker, in groups of equal demand and equal caps, in the order of their places. If
 //! the head of a group fits nowhere, or a cap holds it, nothing behind it does better: a queue of 50,000 equal drivers
 //! costs as much as a queue of one, and to hold it or to let it go is one step.
 
@@ -8,25 +8,12 @@ use std::{
 };
 
 use crate::{
-    ids::QueuePosition,
-    resources::{Cores, Demand},
+    resources::Cores,
+    state::index::place::{Group, Place},
 };
 
-/// Which caps something counts against. Equal for all where no such cap is configured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Class {
-    /// A driver that will ask for executors, while the share of these is capped.
-    pub(crate) sharing: bool,
-    /// Whose it is, while users are capped; "" is a user like any other.
-    pub(crate) user: Option<String>,
-}
-
-/// What makes things equal: the head speaks for all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Group {
-    pub(crate) demand: Demand,
-    pub(crate) class: Class,
-}
+/// Those that wait, by what makes them equal.
+pub(crate) type Groups<I> = BTreeMap<Group, BTreeMap<Place, I>>;
 
 /// A cap that keeps a group out of the walk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,20 +24,23 @@ pub(crate) enum Hold {
     User(String),
 }
 
-/// A queue of drivers or applications.
+/// A queue of drivers, or of applications' profiles.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting<I> {
-    groups: BTreeMap<Group, BTreeMap<QueuePosition, I>>,
+    groups: Groups<I>,
     /// The first of each group that no cap holds, in queue order.
-    heads: BTreeMap<QueuePosition, Group>,
+    heads: BTreeMap<Place, Group>,
     /// The first of each group that a cap holds, in queue order.
-    held: BTreeMap<Hold, BTreeMap<QueuePosition, Group>>,
+    held: BTreeMap<Hold, BTreeMap<Place, Group>>,
     /// What holds each held group.
     held_by: BTreeMap<Group, Hold>,
     /// Caps that hold something and have got room since it was looked at.
     loosened: BTreeSet<Hold>,
     /// Groups whose head is new: nobody knows yet whether it fits somewhere. Not part of what `validate()` compares.
     fresh: BTreeSet<Group>,
+    /// How many more executors must become possible before it makes sense to count for a gate again. Not part of what
+    /// `validate()` compares. A gate that is not here has never been counted, which is the same as that nothing fits.
+    lacking: BTreeMap<Group, u64>,
 }
 
 // === impl Waiting ===
@@ -64,12 +54,13 @@ impl<I> Default for Waiting<I> {
             held_by: BTreeMap::new(),
             loosened: BTreeSet::new(),
             fresh: BTreeSet::new(),
+            lacking: BTreeMap::new(),
         }
     }
 }
 
 impl<I: Clone + PartialEq> Waiting<I> {
-    pub(crate) fn insert(&mut self, group: &Group, queue: QueuePosition, id: I) {
+    pub(crate) fn insert(&mut self, group: &Group, place: Place, id: I) {
         if !self.groups.contains_key(group) {
             self.groups.insert(group.clone(), BTreeMap::new());
         }
@@ -77,21 +68,21 @@ impl<I: Clone + PartialEq> Waiting<I> {
             return;
         };
         let before = members.first_key_value().map(|(first, _)| *first);
-        members.insert(queue, id);
-        if before.is_none_or(|before| queue <= before) {
-            self.move_head(group, before, Some(queue));
+        members.insert(place, id);
+        if before.is_none_or(|before| place <= before) {
+            self.move_head(group, before, Some(place));
             if !self.held_by.contains_key(group) {
                 self.fresh.insert(group.clone());
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, group: &Group, queue: QueuePosition) {
+    pub(crate) fn remove(&mut self, group: &Group, place: Place) {
         let Some(members) = self.groups.get_mut(group) else {
             return;
         };
         let before = members.first_key_value().map(|(first, _)| *first);
-        members.remove(&queue);
+        members.remove(&place);
         let next = members.first_key_value().map(|(first, _)| *first);
         if before != next {
             self.move_head(group, before, next);
@@ -100,13 +91,14 @@ impl<I: Clone + PartialEq> Waiting<I> {
             self.groups.remove(group);
             self.held_by.remove(group);
             self.fresh.remove(group);
+            self.lacking.remove(group);
         }
     }
 
     /// The first of a group.
-    pub(crate) fn head(&self, group: &Group) -> Option<(QueuePosition, I)> {
-        let (queue, id) = self.groups.get(group)?.first_key_value()?;
-        Some((*queue, id.clone()))
+    pub(crate) fn head(&self, group: &Group) -> Option<(Place, I)> {
+        let (place, id) = self.groups.get(group)?.first_key_value()?;
+        Some((*place, id.clone()))
     }
 
     /// Forgets which groups are new, and says which were.
@@ -137,28 +129,46 @@ impl<I: Clone + PartialEq> Waiting<I> {
     /// those passed over.
     pub(crate) fn next_head(
         &self,
-        after: Option<QueuePosition>,
+        after: Option<Place>,
         (cores, memory): (u64, u64),
-    ) -> Option<(QueuePosition, &Group)> {
+    ) -> Option<(Place, &Group)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.heads
             .range((from, Bound::Unbounded))
             .find(|(_, Group { demand, .. })| {
                 u64::from(demand.cores.0) <= cores && demand.memory.0 <= memory
             })
-            .map(|(queue, group)| (*queue, group))
+            .map(|(place, group)| (*place, group))
+    }
+
+    // --- gates ---
+
+    /// Workers have got room for so many executors more than at the last count: whether a gate may be open now.
+    pub(crate) fn may_open(&mut self, group: &Group, more: u64) -> bool {
+        let Some(gate) = group.gate else {
+            return true;
+        };
+        let before = self.lacking.get(group).copied();
+        let lacking = before.unwrap_or(gate.executors).saturating_sub(more);
+        self.lacking.insert(group.clone(), lacking);
+        lacking == 0
+    }
+
+    /// A gate is shut: at least so many executors are lacking.
+    pub(crate) fn shut(&mut self, group: &Group, lacking: u64) {
+        self.lacking.insert(group.clone(), lacking);
     }
 
     // --- caps ---
 
     /// Takes a group out of the walk until this cap has room for it.
     pub(crate) fn hold(&mut self, group: &Group, hold: Hold) {
-        let Some((queue, _)) = self.head(group) else {
+        let Some((place, _)) = self.head(group) else {
             return;
         };
-        self.unfile(group, queue);
+        self.unfile(group, place);
         self.held_by.insert(group.clone(), hold);
-        self.file(group, queue);
+        self.file(group, place);
         self.fresh.remove(group);
     }
 
@@ -179,26 +189,26 @@ impl<I: Clone + PartialEq> Waiting<I> {
     pub(crate) fn release(
         &mut self,
         hold: &Hold,
-        fits: impl Fn(Cores) -> bool,
-    ) -> Option<(QueuePosition, Group)> {
+        fits: impl Fn(&Group) -> bool,
+    ) -> Option<(Place, Group)> {
         let found = self.held.get(hold).and_then(|heads| {
-            let found = heads.iter().find(|(_, group)| fits(group.demand.cores));
-            found.map(|(queue, group)| (*queue, group.clone()))
+            let found = heads.iter().find(|(_, group)| fits(group));
+            found.map(|(place, group)| (*place, group.clone()))
         });
-        let Some((queue, group)) = found else {
+        let Some((place, group)) = found else {
             self.loosened.remove(hold);
             return None;
         };
-        self.unfile(&group, queue);
+        self.unfile(&group, place);
         self.held_by.remove(&group);
-        self.file(&group, queue);
-        Some((queue, group))
+        self.file(&group, place);
+        Some((place, group))
     }
 
     // --- for comparison ---
 
     /// Everything that waits.
-    pub(crate) fn groups(&self) -> &BTreeMap<Group, BTreeMap<QueuePosition, I>> {
+    pub(crate) fn groups(&self) -> &Groups<I> {
         &self.groups
     }
 
@@ -210,18 +220,18 @@ impl<I: Clone + PartialEq> Waiting<I> {
     /// Whether every group has its head where it belongs: in the walk, or under the cap that holds it.
     pub(crate) fn heads_are_right(&self) -> bool {
         let mut heads = BTreeMap::new();
-        let mut held: BTreeMap<Hold, BTreeMap<QueuePosition, Group>> = BTreeMap::new();
+        let mut held: BTreeMap<Hold, BTreeMap<Place, Group>> = BTreeMap::new();
         for (group, members) in &self.groups {
-            let Some((queue, _)) = members.first_key_value() else {
+            let Some((place, _)) = members.first_key_value() else {
                 return false;
             };
             match self.held_by.get(group) {
                 Some(hold) => drop(
                     held.entry(hold.clone())
                         .or_default()
-                        .insert(*queue, group.clone()),
+                        .insert(*place, group.clone()),
                 ),
-                None => drop(heads.insert(*queue, group.clone())),
+                None => drop(heads.insert(*place, group.clone())),
             }
         }
         let known = self
@@ -233,12 +243,7 @@ impl<I: Clone + PartialEq> Waiting<I> {
 
     // --- heads ---
 
-    fn move_head(
-        &mut self,
-        group: &Group,
-        before: Option<QueuePosition>,
-        next: Option<QueuePosition>,
-    ) {
+    fn move_head(&mut self, group: &Group, before: Option<Place>, next: Option<Place>) {
         // In this order: a cap that holds nothing for a moment would forget that it has got room.
         if let Some(next) = next {
             self.file(group, next);
@@ -248,23 +253,23 @@ impl<I: Clone + PartialEq> Waiting<I> {
         }
     }
 
-    fn file(&mut self, group: &Group, queue: QueuePosition) {
+    fn file(&mut self, group: &Group, place: Place) {
         match self.held_by.get(group) {
             Some(hold) => {
                 let heads = self.held.entry(hold.clone()).or_default();
-                heads.insert(queue, group.clone());
+                heads.insert(place, group.clone());
             }
-            None => drop(self.heads.insert(queue, group.clone())),
+            None => drop(self.heads.insert(place, group.clone())),
         }
     }
 
-    fn unfile(&mut self, group: &Group, queue: QueuePosition) {
+    fn unfile(&mut self, group: &Group, place: Place) {
         let Some(hold) = self.held_by.get(group) else {
-            self.heads.remove(&queue);
+            self.heads.remove(&place);
             return;
         };
         if let Some(heads) = self.held.get_mut(hold) {
-            heads.remove(&queue);
+            heads.remove(&place);
             if heads.is_empty() {
                 self.held.remove(hold);
                 self.loosened.remove(hold);
@@ -274,88 +279,5 @@ impl<I: Clone + PartialEq> Waiting<I> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resources::MemoryMib;
-
-    fn demand(cores: u32, memory: u64) -> Group {
-        let demand = Demand {
-            cores: Cores(cores),
-            memory: MemoryMib(memory),
-            ..Demand::default()
-        };
-        Group {
-            demand,
-            class: Class::default(),
-        }
-    }
-
-    #[test]
-    fn heads_come_in_queue_order_if_they_are_small_enough() {
-        let mut waiting = Waiting::default();
-        for (n, (cores, memory)) in [(3, 1), (1, 30), (2, 20), (1, 10), (2, 20)]
-            .iter()
-            .enumerate()
-        {
-            waiting.insert(&demand(*cores, *memory), QueuePosition(n as u64), n);
-        }
-        let next = |after: Option<u64>, within| {
-            waiting
-                .next_head(after.map(QueuePosition), within)
-                .map(|(queue, _)| queue.0)
-        };
-        assert_eq!(next(None, (2, 20)), Some(2));
-        assert_eq!(next(Some(2), (2, 20)), Some(3));
-        assert_eq!(next(Some(3), (2, 20)), None);
-        assert!(waiting.any_within(1, 10) && waiting.any_within(u64::MAX, u64::MAX));
-        assert!(!waiting.any_within(1, 9) && !waiting.any_within(0, 100));
-        waiting.remove(&demand(2, 20), QueuePosition(2));
-        assert!(waiting.heads_are_right());
-        assert_eq!(waiting.head(&demand(2, 20)), Some((QueuePosition(4), 4)));
-    }
-
-    #[test]
-    fn only_a_new_head_makes_a_group_new() {
-        let mut waiting = Waiting::default();
-        waiting.insert(&demand(1, 1), QueuePosition(5), 5);
-        assert_eq!(waiting.take_fresh().len(), 1);
-        waiting.insert(&demand(1, 1), QueuePosition(6), 6);
-        assert!(waiting.take_fresh().is_empty());
-        waiting.insert(&demand(1, 1), QueuePosition(4), 4);
-        assert_eq!(waiting.take_fresh().len(), 1);
-        assert_eq!(waiting.head(&demand(1, 1)), Some((QueuePosition(4), 4)));
-    }
-
-    #[test]
-    fn a_held_group_leaves_the_walk_and_comes_back_in_queue_order() {
-        let mut waiting = Waiting::default();
-        for (n, cores) in [4, 1, 2, 1].iter().enumerate() {
-            waiting.insert(&demand(*cores, 1), QueuePosition(n as u64), n);
-        }
-        for cores in [4, 1, 2] {
-            waiting.hold(&demand(cores, 1), Hold::DriverShare);
-        }
-        let most = (u64::MAX, u64::MAX);
-        assert_eq!(waiting.next_head(None, most), None);
-        assert!(waiting.take_fresh().is_empty() && waiting.heads_are_right());
-        // The head of a held group may change.
-        waiting.remove(&demand(1, 1), QueuePosition(1));
-        waiting.loosen(&Hold::User("nobody".to_owned()));
-        waiting.loosen(&Hold::DriverShare);
-        assert_eq!(waiting.loosened().len(), 1);
-        let small = |cores: Cores| cores.0 <= 2;
-        let mut next = || {
-            let released = waiting.release(&Hold::DriverShare, small);
-            assert!(waiting.heads_are_right());
-            released.map(|(queue, _)| queue.0)
-        };
-        assert_eq!([next(), next(), next()], [Some(2), Some(3), None]);
-        assert!(waiting.loosened().is_empty());
-        assert_eq!(
-            waiting.next_head(None, most),
-            Some((QueuePosition(2), &demand(2, 1)))
-        );
-        waiting.remove(&demand(4, 1), QueuePosition(0));
-        assert!(waiting.held_by().is_empty() && waiting.heads_are_right());
-    }
-}
+#[path = "waiting_test.rs"]
+mod tests;

@@ -178,6 +178,10 @@ impl ClusterState {
                 faults.check(*id < app.next_executor, || {
                     format!("{name} is not below the counter {}", app.next_executor)
                 });
+                let known = app.needs(executor.profile).is_some();
+                faults.check(known || !self.is_whole(), || {
+                    format!("{name} is of the unknown profile {}", executor.profile)
+                });
                 faults.check(
                     !app.state.is_final() || !executor.state.is_wanted() || !self.is_whole(),
                     || {

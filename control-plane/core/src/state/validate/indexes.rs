@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Faults;
 use crate::{
-    ids::{AppId, DriverId, QueuePosition, WorkerId},
+    ids::{AppId, DriverId, ProfileId, WorkerId},
     resources::Addresses,
     state::{
         cluster::ClusterState,
@@ -14,16 +14,15 @@ use crate::{
             app_load::AppLoad,
             free::FreeIndex,
             load::Load,
+            place::Group,
             sums::Sums,
             timers::{Timer, Timers},
-            waiting::{Group, Waiting},
+            waiting::{Groups, Waiting},
         },
         worker::WorkerState,
-        write::{starving_group, waiting_group},
+        write::waiting_group,
     },
 };
-
-type Groups<I> = BTreeMap<Group, BTreeMap<QueuePosition, I>>;
 
 // === impl ClusterState ===
 
@@ -83,7 +82,7 @@ impl ClusterState {
                 waiting
                     .entry(group)
                     .or_default()
-                    .insert(driver.queue, driver.id.clone());
+                    .insert(driver.place(), driver.id.clone());
             }
             if driver.state.is_placed() {
                 placed.insert(driver.id.clone());
@@ -110,16 +109,16 @@ impl ClusterState {
                 .or_default()
                 .insert(executor);
         }
-        let mut starving: Groups<AppId> = Groups::new();
+        let mut starving: Groups<(AppId, ProfileId)> = Groups::new();
         for app in self.apps.values() {
             let load = app_loads.entry(app.id.clone()).or_default();
-            load.queued = starving_group(app, load, &self.config);
+            load.queued = app.wants(load, &self.config);
             load.billed = Some((app.spec.user.clone(), load.cores())).filter(|bill| bill.1 > 0);
-            if let Some(group) = &load.queued {
+            for (profile, group) in &load.queued {
                 starving
                     .entry(group.clone())
                     .or_default()
-                    .insert(app.queue, app.id.clone());
+                    .insert(app.place(*profile), (app.id.clone(), *profile));
             }
         }
         app_loads.retain(|_, load| !load.is_empty());
@@ -243,12 +242,14 @@ impl ClusterState {
             if self.hold_on(group).is_some() {
                 return;
             }
-            let fitting = self
+            let rooms = self
                 .workers
                 .keys()
-                .find(|worker| self.fits_on(worker, &group.demand));
-            faults.check(fitting.is_none(), || {
-                format!("{what} {group:?} waits, fits on {fitting:?}")
+                .map(|worker| self.room_on(worker, group));
+            let fitting: u64 = rooms.sum();
+            let enough = group.gate.map_or(1, |gate| gate.executors);
+            faults.check(fitting < enough, || {
+                format!("{what} {group:?} waits, {fitting} would fit")
             });
         };
         if !self.pass.held_back {
@@ -273,7 +274,7 @@ impl ClusterState {
         faults: &mut Faults,
     ) {
         for (group, hold) in queue.held_by() {
-            let allows = hold.allows(group.demand.cores, &self.index.sums, &self.config);
+            let allows = hold.allows(group.cores(), &self.index.sums, &self.config);
             faults.check(!allows || queue.loosened().contains(hold), || {
                 format!("{what}: {hold:?} has room for {group:?} and holds it for ever")
             });

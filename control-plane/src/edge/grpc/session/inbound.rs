@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
     command::Command,
-    ids::{AppId, Epoch, ExecutorId, WorkerId},
+    ids::{AppId, Epoch, WorkerId},
     transition::Reply,
 };
 use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame::Body};
@@ -13,7 +13,10 @@ use tonic::Status;
 
 use crate::{
     edge::{
-        grpc::{reports, session::registrations},
+        grpc::{
+            reports,
+            session::{registrations, requests},
+        },
         status::executor_info,
         validate,
     },
@@ -225,35 +228,14 @@ impl Inbound {
 
     fn on_app_frame(&self, epoch: Epoch, app: &AppId, body: Body) {
         let (named, command) = match body {
-            Body::UnregisterApplication(message) => {
-                let (app, failed) = (app.clone(), message.failed);
-                let text = validate::cut_message(message.message);
-                (
-                    message.app_id,
-                    Command::UnregisterApplication {
-                        app,
-                        failed,
-                        message: text,
-                    },
-                )
-            }
+            Body::UnregisterApplication(message) => (
+                message.app_id.clone(),
+                Ok(requests::unregister(app, message)),
+            ),
             Body::RequestExecutors(message) => {
-                let command = Command::RequestExecutors {
-                    app: app.clone(),
-                    total: message.total,
-                };
-                (message.app_id, command)
+                (message.app_id.clone(), requests::executors(app, message))
             }
-            Body::KillExecutors(message) => {
-                let executors = message.executor_ids.into_iter().map(ExecutorId).collect();
-                (
-                    message.app_id,
-                    Command::KillExecutors {
-                        app: app.clone(),
-                        executors,
-                    },
-                )
-            }
+            Body::KillExecutors(message) => (message.app_id.clone(), requests::kill(app, message)),
             Body::Heartbeat(_)
             | Body::RegisterWorker(_)
             | Body::RegisterApplication(_)
@@ -264,6 +246,10 @@ impl Inbound {
             let reason = format!("app_id: `{named}`, but this session is of {app}");
             return self.refuse(&reason, false);
         }
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return self.refuse(&error.to_string(), true),
+        };
         let session = self.clone();
         let answer = move |outcome: Outcome| {
             if let Err(error) = outcome {
