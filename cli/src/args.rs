@@ -18,6 +18,7 @@ use crate::{
     run::RunArgs,
     snapshot::SnapshotArgs,
     submit::SubmitArgs,
+    worker::WorkerArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Logs(LogsArgs),
     /// List drivers, applications or workers
     List(ListArgs),
+    /// Empty workers, and let them have work again
+    Worker(WorkerArgs),
     /// Look after the masters
     Cluster(ClusterArgs),
     /// Save all records, look into a snapshot, or restore one into a new cluster
@@ -142,6 +145,7 @@ impl Command {
             | Self::Kill(_)
             | Self::Logs(_)
             | Self::List(_)
+            | Self::Worker(_)
             | Self::Cluster(_)
             | Self::Snapshot(_)
             | Self::Bench(_)

@@ -10,7 +10,7 @@ use interrex_client::{
 use crate::{exit::Failure, output};
 
 /// The masters that `interrex dev` starts.
-const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
+pub(crate) const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
 
 /// How long a command says nothing while no master answers.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -24,6 +24,7 @@ mod shutdown;
 mod snapshot;
 mod submit;
 mod units;
+mod worker;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -111,6 +112,7 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::Kill(args) => single()?.block_on(jobs::kill::run(args)),
         Command::Logs(args) => single()?.block_on(jobs::logs::run(args)),
         Command::List(args) => single()?.block_on(jobs::list::run(args)),
+        Command::Worker(args) => single()?.block_on(worker::run(args)),
         Command::Cluster(args) => single()?.block_on(cluster::run(args)),
         Command::Snapshot(args) => many()?.block_on(snapshot::run(args)),
     }

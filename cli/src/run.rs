@@ -121,8 +121,9 @@ async fn follow(
     outcome(app, &args.connect).await
 }
 
+/// It ended by itself, and well. A program that is told to end may do so with exit code 0, and has not done its work.
 fn succeeded(executor: &ExecutorInfo) -> bool {
-    executor.exit.is_some_and(|exit| exit.code == Some(0))
+    executor.state == "EXITED" && executor.exit.is_some_and(|exit| exit.code == Some(0))
 }
 
 /// Every executor has completed: nothing is left to do but to say so.

@@ -55,6 +55,10 @@ pub(crate) struct SubmitArgs {
     /// together, so that their executors find room
     #[arg(long)]
     needs_executors: bool,
+    /// Never run it in two places at once: an agent that has lost the masters ends it, and they wait until it has
+    /// before they start it elsewhere. Without this, a second run may begin before the first is fenced off
+    #[arg(long)]
+    at_most_once: bool,
     /// Wait for its end, and end with its outcome
     #[arg(long)]
     wait: bool,
@@ -114,7 +118,7 @@ fn spec(args: &SubmitArgs) -> Result<DriverSpec, Failure> {
         .ok_or_else(|| Failure::usage("name a program behind `--`"))?;
     let name = args.name.clone().unwrap_or_else(|| base_name(program));
     Ok(DriverSpec {
-        at_most_once: false,
+        at_most_once: args.at_most_once,
         needs_executors: args.needs_executors,
         priority: 0,
         name,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use interrex_core::state::{app::ApplicationState, driver::DriverState, worker::WorkerState};
+use interrex_core::state::{app::ApplicationState, driver::DriverState};
 use metrics::{Unit, counter, gauge, histogram};
 
 use crate::runtime::{
@@ -73,7 +73,7 @@ pub const METRICS: &[Metric] = &[
     metric!(Gauge "interrex_has_leader", "1 while this master knows a leader."),
     metric!(Gauge "interrex_is_leader", "1 while this master leads; the sum over masters must not exceed 1."),
     metric!(Gauge "interrex_epoch", "The epoch that this master leads in, or the newest that it has heard of."),
-    metric!(Gauge "interrex_workers", "Workers by state, as the leader knows them."),
+    metric!(Gauge "interrex_workers", "Workers by state, as the leader knows them; DECOMMISSIONED: being drained."),
     metric!(Gauge "interrex_apps", "Applications by state, as the leader knows them."),
     metric!(Gauge "interrex_drivers", "Drivers by state, as the leader knows them."),
     metric!(Gauge "interrex_cores", "Cores of workers that are alive, by state: used or free."),
@@ -212,9 +212,9 @@ pub(crate) fn http_handled(endpoint: &'static str, status: http::StatusCode, too
 }
 
 fn counts(counts: &Counts) {
-    for state in [WorkerState::Alive, WorkerState::Unknown, WorkerState::Dead] {
-        let count = counts.workers.get(&state).copied().unwrap_or_default();
-        gauge!("interrex_workers", "state" => state.name()).set(float(count));
+    for state in ["ALIVE", "DECOMMISSIONED", "UNKNOWN", "DEAD"] {
+        let count = counts.workers.get(state).copied().unwrap_or_default();
+        gauge!("interrex_workers", "state" => state).set(float(count));
     }
     for state in [
         ApplicationState::Waiting,

@@ -232,8 +232,13 @@ impl File {
                     return sub;
                 }
                 let values = values.clone();
-                with_default(sub, &key, values.clone())
-                    .mut_subcommands(|inner| with_default(inner, &key, values.clone()))
+                let worker = sub.get_name() == "worker";
+                let sub = with_default(sub, &key, values.clone());
+                if worker {
+                    // The deadline of `worker drain` is another one.
+                    return sub;
+                }
+                sub.mut_subcommands(|inner| with_default(inner, &key, values.clone()))
             });
         }
         Ok(command)

@@ -1,7 +1,7 @@
 //! `interrex list drivers|apps|workers`.
 
 use clap::ValueEnum;
-use interrex_proto::v1::{ListKind, ListRequest, ListResponse};
+use interrex_proto::v1::{ListKind, ListRequest, ListResponse, WorkerStatus};
 
 use crate::{
     connect::Connect,
@@ -102,7 +102,7 @@ impl What {
                 "ERROR",
             ],
             Self::Apps => &["WAITING", "RUNNING", "FINISHED", "FAILED", "KILLED"],
-            Self::Workers => &["ALIVE", "UNKNOWN", "DEAD"],
+            Self::Workers => &["ALIVE", "DECOMMISSIONED", "UNKNOWN", "DEAD"],
         }
     }
 
@@ -163,18 +163,39 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                     cores,
                     memory,
                     w.web.clone(),
+                    worker_note(w),
                 ]
             });
             output::table(
-                &["ID", "STATE", "HOST", "CORES", "MEMORY", "WEB"],
+                &["ID", "STATE", "HOST", "CORES", "MEMORY", "WEB", "NOTE"],
                 rows.collect(),
             )
         }
     }
 }
 
+/// Why a worker gets no new work, as far as its state does not say it.
+fn worker_note(worker: &WorkerStatus) -> String {
+    let mut notes = Vec::new();
+    if let Some(drain) = &worker.drain {
+        let until = drain.deadline_ms.map(timestamp);
+        let until = until.map_or_else(String::new, |at| format!(" until {at}"));
+        let why = match drain.reason.as_str() {
+            "" => String::new(),
+            reason => format!(": {reason}"),
+        };
+        notes.push(format!("draining{until}{why}"));
+    }
+    if !worker.not_accepting.is_empty() {
+        notes.push(format!("takes no work: {}", worker.not_accepting));
+    }
+    notes.join("; ")
+}
+
 #[cfg(test)]
 mod tests {
+    use interrex_proto::v1::DrainStatus;
+
     use super::*;
 
     #[test]
@@ -184,5 +205,22 @@ mod tests {
         let refused = What::Workers.check_state("RUNNING").unwrap_err();
         assert_eq!(refused.exit, Exit::Usage);
         assert!(refused.message.contains("ALIVE"), "{}", refused.message);
+        assert!(What::Workers.check_state("DECOMMISSIONED").is_ok());
+    }
+
+    #[test]
+    fn a_worker_that_gets_no_work_says_why() {
+        let mut worker = WorkerStatus::default();
+        assert_eq!(worker_note(&worker), "");
+        worker.drain = Some(DrainStatus {
+            deadline_ms: Some(1_000),
+            reason: "new disk".to_owned(),
+            ..DrainStatus::default()
+        });
+        worker.not_accepting = "disk full".to_owned();
+        assert_eq!(
+            worker_note(&worker),
+            "draining until 1970-01-01T00:00:01Z: new disk; takes no work: disk full"
+        );
     }
 }

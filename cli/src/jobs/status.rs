@@ -62,6 +62,7 @@ fn driver_text(driver: &DriverStatus) -> String {
         ("cores", driver.cores.to_string()),
         ("memory", format!("{} MiB", driver.memory_mib)),
         ("supervised", driver.supervise.to_string()),
+        ("at most once", driver.at_most_once.to_string()),
         ("exit", exit_text(driver.exit.as_ref())),
         ("message", driver.message.clone()),
         ("submitted", timestamp(driver.submitted_at_ms)),

@@ -6,11 +6,13 @@ use interrex_proto::{
     limits,
     v1::{
         AddMasterRequest, AddMasterResponse, ApplicationStatus, ClearCompletedRequest,
-        ClearCompletedResponse, ClusterRequest, ClusterResponse, DriverSpec, DriverStatus,
-        KillAllRequest, KillAllResponse, KillRequest, KillResponse, ListKind, ListRequest,
-        ListResponse, RemoveMasterRequest, RemoveMasterResponse, StatusRequest, StatusResponse,
-        SubmitRequest, SubmitResponse, TransferLeaderRequest, TransferLeaderResponse, WaitRequest,
-        WorkerStatus, control_client::ControlClient as GrpcClient,
+        ClearCompletedResponse, ClusterRequest, ClusterResponse, DrainWorkersRequest,
+        DrainWorkersResponse, DriverSpec, DriverStatus, KillAllRequest, KillAllResponse,
+        KillRequest, KillResponse, ListKind, ListRequest, ListResponse, RemoveMasterRequest,
+        RemoveMasterResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse,
+        TransferLeaderRequest, TransferLeaderResponse, UndrainWorkersRequest,
+        UndrainWorkersResponse, WaitRequest, WorkerStatus,
+        control_client::ControlClient as GrpcClient,
     },
 };
 use tokio::time::Instant;
@@ -122,6 +124,30 @@ impl ControlClient {
         };
         let clear = |mut c: GrpcClient<Channel>, r| async move { c.clear_completed(r).await };
         self.caller.call(request, self.mutation(), clear).await
+    }
+
+    /// Empties workers. Repeating it with the same request id is safe, and does not move the deadline.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NotFound` when the worker that is named is not known, `Refused` when it is dead.
+    pub async fn drain_workers(
+        &self,
+        request: DrainWorkersRequest,
+    ) -> Result<DrainWorkersResponse, ClientError> {
+        let drain = |mut c: GrpcClient<Channel>, r| async move { c.drain_workers(r).await };
+        self.caller.call(request, self.mutation(), drain).await
+    }
+
+    /// Lets drained workers have work again. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NotFound` when the worker that is named is not known.
+    pub async fn undrain_workers(
+        &self,
+        request: UndrainWorkersRequest,
+    ) -> Result<UndrainWorkersResponse, ClientError> {
+        let undrain = |mut c: GrpcClient<Channel>, r| async move { c.undrain_workers(r).await };
+        self.caller.call(request, self.mutation(), undrain).await
     }
 
     /// The status of a driver or application; with `stale_ok` any master may answer from memory.

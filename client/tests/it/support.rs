@@ -347,6 +347,20 @@ impl control_server::Control for Service {
         Err(Status::unimplemented("clear_completed"))
     }
 
+    async fn drain_workers(
+        &self,
+        _request: Request<v1::DrainWorkersRequest>,
+    ) -> Result<Response<v1::DrainWorkersResponse>, Status> {
+        Err(Status::unimplemented("drain_workers"))
+    }
+
+    async fn undrain_workers(
+        &self,
+        _request: Request<v1::UndrainWorkersRequest>,
+    ) -> Result<Response<v1::UndrainWorkersResponse>, Status> {
+        Err(Status::unimplemented("undrain_workers"))
+    }
+
     async fn add_master(
         &self,
         _request: Request<v1::AddMasterRequest>,

@@ -1,6 +1,6 @@
 //! Everything that can change the cluster. One command is one [`Transition`](crate::transition::Transition).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     ids::{
@@ -108,6 +108,31 @@ pub enum Command {
         /// As for `Kill`.
         request: Option<RequestKey>,
     },
+    /// From a client: empty these workers. Again: with another deadline or reason.
+    DrainWorkers {
+        /// As for `Kill`.
+        request: Option<RequestKey>,
+        /// Which.
+        workers: WorkersNamed,
+        /// From now; what still runs then is ended. `None`: it may end by itself.
+        deadline: Option<Duration>,
+        /// Why, for people.
+        reason: String,
+    },
+    /// From a client: these workers get work again.
+    UndrainWorkers {
+        /// As for `Kill`.
+        request: Option<RequestKey>,
+        /// Which.
+        workers: WorkersNamed,
+    },
+    /// From the runtime: the heartbeats of a worker say something new about whether it wants work.
+    AcceptingChanged {
+        /// Who.
+        worker: WorkerId,
+        /// Why not; empty: it does.
+        not_accepting: String,
+    },
     /// From the runtime, about every 100 ms while leading: deadlines, back-offs, re-sent orders, retention.
     Tick,
     /// From the runtime, once in each epoch: the cluster's id, kept only when there is none yet.
@@ -126,6 +151,15 @@ pub struct ExecutorTarget {
     pub needs: Option<Arc<ResourceProfile>>,
     /// In total; at most [`EXECUTORS_WANTED_MAX`](crate::config::EXECUTORS_WANTED_MAX).
     pub total: u32,
+}
+
+/// Workers that an operator means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkersNamed {
+    /// This one.
+    Id(WorkerId),
+    /// All on this host, in whatever letters it is written.
+    Host(String),
 }
 
 /// What a kill or a clear is recognized by when it is repeated.

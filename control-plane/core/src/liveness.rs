@@ -243,6 +243,7 @@ mod tests {
         let config = ClusterConfig::default();
         let worker = Worker {
             drain: None,
+            not_accepting: String::new(),
             id: WorkerId::from("w1"),
             spec: Default::default(),
             state: WorkerState::Alive,

@@ -87,7 +87,7 @@ pub enum Reply {
         /// It was over before.
         already_over: bool,
     },
-    /// How many were touched (kill all, clear).
+    /// How many were touched (kill all, clear, drain).
     Count(u32),
     /// Refused; nothing changed.
     Rejected(Rejection),
@@ -101,6 +101,18 @@ pub enum Rejection {
     NotFound {
         /// What was asked for.
         id: String,
+    },
+    /// No such worker.
+    #[error("no worker `{id}` is known")]
+    UnknownWorker {
+        /// What was asked for.
+        id: WorkerId,
+    },
+    /// A dead worker runs nothing that could be drained.
+    #[error("worker `{id}` is dead: it runs nothing")]
+    WorkerDead {
+        /// Which.
+        id: WorkerId,
     },
     /// The request id has been used for something else.
     #[error("request id `{id}` was already used with another body (for {created})")]

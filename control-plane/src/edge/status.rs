@@ -23,11 +23,12 @@ use crate::{
     runtime::view::{ClusterView, Found},
 };
 
-/// What the workers that are alive could hold at most, to explain why something waits. Made by one pass over
+/// What the workers that take work could hold at most, to explain why something waits. Made by one pass over
 /// the workers, so once a request and not once an entity.
 #[derive(Debug, Clone, Default)]
 pub struct Fleet {
-    alive: usize,
+    alive: bool,
+    able: bool,
     cores_max: u32,
     memory_mib_max: u64,
     capabilities: BTreeSet<String>,
@@ -99,6 +100,7 @@ pub fn driver_status(
         started_at_ms: millis(driver.started_at),
         finished_at_ms: millis(driver.finished_at),
         kill_requested: driver.kill_requested,
+        at_most_once: driver.spec.at_most_once,
     }
 }
 
@@ -153,7 +155,7 @@ pub fn worker_status(view: &ClusterView, worker: &Worker) -> v1::WorkerStatus {
         id: worker.id.to_string(),
         host: worker.spec.host.clone(),
         web: worker.spec.web.clone(),
-        state: worker.state.name().to_owned(),
+        state: worker.state_name().to_owned(),
         cores: worker.spec.cores.0,
         cores_used: load.cores.0,
         memory_mib: worker.spec.memory.0,
@@ -165,6 +167,12 @@ pub fn worker_status(view: &ClusterView, worker: &Worker) -> v1::WorkerStatus {
             .map(|(app, id)| format!("{app}/{id}"))
             .collect(),
         last_heartbeat_ms: millis(view.last_heartbeat(&worker.id)),
+        drain: worker.drain.as_ref().map(|drain| v1::DrainStatus {
+            since_ms: drain.since.0,
+            deadline_ms: drain.deadline.map(|at| at.0),
+            reason: drain.reason.clone(),
+        }),
+        not_accepting: worker.not_accepting.clone(),
     }
 }
 
@@ -180,7 +188,11 @@ impl Fleet {
     fn sum<'a>(workers: impl Iterator<Item = &'a Worker>) -> Self {
         let mut fleet = Self::default();
         for worker in workers.filter(|w| w.state == WorkerState::Alive) {
-            fleet.alive += 1;
+            fleet.alive = true;
+            if !worker.takes_work() {
+                continue;
+            }
+            fleet.able = true;
             fleet.cores_max = fleet.cores_max.max(worker.spec.cores.0);
             fleet.memory_mib_max = fleet.memory_mib_max.max(worker.spec.memory.0);
             for capability in &worker.spec.capabilities {
@@ -196,8 +208,12 @@ impl Fleet {
     fn explain(&self, cores: Cores, memory: MemoryMib, capability: Option<&str>) -> String {
         let (cores, mib) = (cores.0, memory.0);
         let missing = capability.filter(|c| !self.capabilities.contains(*c));
-        if self.alive == 0 {
+        if !self.alive {
             return "waiting for an agent: none is alive".to_owned();
+        }
+        if !self.able {
+            return "waiting for an agent: those that are alive are being drained or take no new work"
+                .to_owned();
         }
         if let Some(capability) = missing {
             return format!("no agent offers the capability `{capability}`");
@@ -282,6 +298,7 @@ mod tests {
     fn worker(cores: u32, memory: u64, capabilities: &[&str]) -> Worker {
         Worker {
             drain: None,
+            not_accepting: String::new(),
             id: "w1".into(),
             spec: Arc::new(WorkerSpec {
                 cores: Cores(cores),
@@ -308,6 +325,11 @@ mod tests {
             explain(&[dead], None),
             "waiting for an agent: none is alive"
         );
+        let drained = Worker {
+            drain: Some(Default::default()),
+            ..worker(64, 65536, &[])
+        };
+        assert!(explain(&[drained], None).contains("being drained"));
         let big = worker(16, 8192, &[]);
         assert_eq!(
             explain(std::slice::from_ref(&big), Some("spark")),

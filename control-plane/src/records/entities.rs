@@ -77,6 +77,7 @@ pub(super) fn worker(record: v1::WorkerRecord) -> Result<Worker, RecordError> {
         state: states::worker(&record.state)?,
         registered_at: Timestamp(record.registered_at_ms),
         drain: record.drain.map(drain),
+        not_accepting: String::new(),
     })
 }
 
@@ -115,6 +116,7 @@ pub(super) fn driver_message(driver: &Driver) -> v1::DriverRecord {
         exit: driver.exit.map(exit_message),
         message: driver.message.clone(),
         kill_requested: driver.kill_requested,
+        evicted: driver.evicted,
         failures: driver.failures,
         not_before_ms: driver.not_before.map(|at| at.0),
         resources: addresses_message(&driver.resources),
@@ -144,6 +146,7 @@ pub(super) fn driver(record: v1::DriverRecord) -> Result<Driver, RecordError> {
         exit: record.exit.map(exit),
         message: record.message,
         kill_requested: record.kill_requested,
+        evicted: record.evicted,
         failures: record.failures,
         not_before: record.not_before_ms.map(Timestamp),
     })
@@ -215,6 +218,7 @@ pub(super) fn executor_message(executor: &Executor) -> v1::ExecutorRecord {
         memory_mib: executor.memory.0,
         resources: addresses_message(&executor.resources),
         state: executor.state.name().to_owned(),
+        drained: executor.drained,
         exit: executor.exit.map(exit_message),
         message: executor.message.clone(),
         launched_at_ms: executor.launched_at.0,
@@ -233,6 +237,7 @@ pub(super) fn executor(record: v1::ExecutorRecord) -> Result<Executor, RecordErr
         memory: MemoryMib(record.memory_mib),
         resources: addresses(record.resources),
         state: states::executor(&record.state)?,
+        drained: record.drained,
         exit: record.exit.map(exit),
         message: record.message,
         launched_at: Timestamp(record.launched_at_ms),

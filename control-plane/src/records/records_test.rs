@@ -137,7 +137,7 @@ fn driver() -> impl Strategy<Value = Driver> {
     let rest = (
         option::of(exit()),
         text(),
-        any::<bool>(),
+        any::<(bool, bool)>(),
         any::<u32>(),
         addresses(),
     );
@@ -153,7 +153,7 @@ fn driver() -> impl Strategy<Value = Driver> {
         .prop_map(
             |((id, submission, worker), spec, state, attempt, queue, times, rest)| {
                 let (submitted_at, started_at, finished_at, not_before) = times;
-                let (exit, message, kill_requested, failures, resources) = rest;
+                let (exit, message, (kill_requested, evicted), failures, resources) = rest;
                 Driver {
                     id: DriverId::from(id),
                     submission: RequestId::from(submission),
@@ -169,6 +169,7 @@ fn driver() -> impl Strategy<Value = Driver> {
                     exit,
                     message,
                     kill_requested,
+                    evicted,
                     failures,
                     not_before,
                 }
@@ -273,11 +274,18 @@ fn executor() -> impl Strategy<Value = Executor> {
         ExecutorState::Lost,
         ExecutorState::Exited,
     ]);
-    let ids = (id(), any::<u32>(), id(), any::<u32>());
+    let ids = (id(), any::<u32>(), id(), any::<(u32, bool)>());
     let held = (any::<u32>(), any::<u64>(), addresses());
     let times = (at(), option::of(at()), option::of(at()));
     (ids, held, states, option::of(exit()), text(), times).prop_map(
-        |((app, id, worker, profile), (cores, memory, resources), state, exit, message, times)| {
+        |(
+            (app, id, worker, (profile, drained)),
+            (cores, memory, resources),
+            state,
+            exit,
+            message,
+            times,
+        )| {
             Executor {
                 app: AppId::from(app),
                 id: ExecutorId(id),
@@ -287,6 +295,7 @@ fn executor() -> impl Strategy<Value = Executor> {
                 memory: MemoryMib(memory),
                 resources,
                 state,
+                drained,
                 exit,
                 message,
                 launched_at: times.0,
@@ -336,6 +345,7 @@ fn worker() -> impl Strategy<Value = Worker> {
                 }),
                 state,
                 drain,
+                not_accepting: String::new(),
                 registered_at,
             }
         },
@@ -420,6 +430,7 @@ fn some_driver(id: &str) -> Driver {
         exit: None,
         message: String::new(),
         kill_requested: false,
+        evicted: false,
         failures: 0,
         not_before: None,
     }

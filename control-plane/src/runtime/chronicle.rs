@@ -21,10 +21,11 @@ pub(super) fn tell(before: &ClusterView, mutation: &Mutation) {
     let epoch = before.epoch().0;
     match mutation {
         Mutation::PutWorker(worker) => {
-            let known = before.worker(&worker.id).map(|known| known.state);
-            if known != Some(worker.state) {
+            let known = before.worker(&worker.id);
+            if known.map(|known| known.state) != Some(worker.state) {
                 tell_worker(epoch, worker);
             }
+            tell_of_work(epoch, known.map(AsRef::as_ref), worker);
         }
         Mutation::DeleteWorker(worker) => info!(epoch, %worker, "a worker is forgotten"),
         Mutation::PutApp(app) => {
@@ -65,6 +66,26 @@ fn tell_worker(epoch: u64, worker: &Worker) {
         }
         WorkerState::Unknown => info!(epoch, worker = %id, "a worker is being waited for"),
         WorkerState::Dead => warn!(epoch, worker = %id, "a worker is dead"),
+    }
+}
+
+/// Whether it gets work, for other reasons than its state.
+fn tell_of_work(epoch: u64, before: Option<&Worker>, worker: &Worker) {
+    let id = &worker.id;
+    match (
+        before.and_then(|before| before.drain.as_ref()),
+        &worker.drain,
+    ) {
+        (before, Some(drain)) if before != Some(drain) => {
+            let deadline = drain.deadline.map(|at| at.0);
+            info!(epoch, worker = %id, deadline, reason = drain.reason, "a worker is being drained");
+        }
+        (Some(_), None) => info!(epoch, worker = %id, "a worker is not drained any more"),
+        (Some(_) | None, Some(_)) | (None, None) => {}
+    }
+    let reason = &worker.not_accepting;
+    if reason != before.map_or("", |before| &before.not_accepting) {
+        warn!(epoch, worker = %id, reason, "a worker says whether it wants work; no reason: it does");
     }
 }
 

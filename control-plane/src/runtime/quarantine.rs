@@ -77,7 +77,9 @@ fn request_of(command: &Command) -> Option<&RequestId> {
         }
         Command::Kill { request, .. }
         | Command::KillAllDrivers { request }
-        | Command::ClearCompleted { request } => request.as_ref().map(|request| &request.id),
+        | Command::ClearCompleted { request }
+        | Command::DrainWorkers { request, .. }
+        | Command::UndrainWorkers { request, .. } => request.as_ref().map(|request| &request.id),
         Command::RegisterWorker { .. }
         | Command::Report { .. }
         | Command::WorkerDisconnected { .. }
@@ -86,6 +88,7 @@ fn request_of(command: &Command) -> Option<&RequestId> {
         | Command::ExpireApplication { .. }
         | Command::RequestExecutors { .. }
         | Command::KillExecutors { .. }
+        | Command::AcceptingChanged { .. }
         | Command::Tick
         | Command::Initialize { .. } => None,
     }

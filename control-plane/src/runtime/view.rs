@@ -50,8 +50,8 @@ pub struct ClusterView {
 /// How many there are of each, by state. States that nothing is in may be absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Workers by state.
-    pub workers: BTreeMap<WorkerState, u64>,
+    /// Workers by the name of their state: those that are being drained are `DECOMMISSIONED`.
+    pub workers: BTreeMap<&'static str, u64>,
     /// Applications by state.
     pub apps: BTreeMap<ApplicationState, u64>,
     /// Drivers by state.
@@ -319,8 +319,8 @@ impl ClusterView {
     fn count_worker(&mut self, old: Option<&Worker>, new: Option<&Worker>) {
         recount(
             &mut self.counts.workers,
-            old.map(|old| old.state),
-            new.map(|new| new.state),
+            old.map(Worker::state_name),
+            new.map(Worker::state_name),
         );
         for (worker, joins) in [(old, false), (new, true)] {
             if let Some(worker) = worker.filter(|worker| worker.state == WorkerState::Alive) {

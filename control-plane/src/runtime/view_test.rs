@@ -8,6 +8,7 @@ use interrex_core::{
 fn worker(id: &str, state: WorkerState) -> Mutation {
     Mutation::PutWorker(Arc::new(Worker {
         drain: None,
+        not_accepting: String::new(),
         id: WorkerId::new(id),
         spec: Arc::new(WorkerSpec {
             cores: Cores(4),
@@ -46,6 +47,7 @@ fn driver(id: &str, state: DriverState, on: Option<&str>) -> Mutation {
         exit: None,
         message: String::new(),
         kill_requested: false,
+        evicted: false,
         failures: 0,
         not_before: None,
     }))

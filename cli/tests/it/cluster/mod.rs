@@ -3,6 +3,7 @@
 mod bad_requests;
 mod bench;
 mod dev;
+mod drain;
 mod failover;
 mod jobs;
 mod masters;

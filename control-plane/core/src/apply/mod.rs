@@ -1,6 +1,7 @@
 //! One command at a time: dispatch, one scheduling pass over what became possible, and the list of changes.
 
 mod application;
+mod drain;
 mod executors;
 mod kill;
 mod reconcile;
@@ -69,6 +70,21 @@ impl ClusterState {
             Command::Kill { request, id } => self.once(request, |state| state.kill(&id)),
             Command::KillAllDrivers { request } => self.once(request, Self::kill_all_drivers),
             Command::ClearCompleted { request } => self.once(request, Self::clear_completed),
+            Command::DrainWorkers {
+                request,
+                workers,
+                deadline,
+                reason,
+            } => self.once(request, |state| {
+                state.drain_workers(&workers, deadline, &reason)
+            }),
+            Command::UndrainWorkers { request, workers } => {
+                self.once(request, |state| state.undrain_workers(&workers))
+            }
+            Command::AcceptingChanged {
+                worker,
+                not_accepting,
+            } => self.accepting_changed(&worker, not_accepting),
             Command::Tick => self.tick(),
             Command::Initialize { cluster_id } => self.initialize(cluster_id),
         }

@@ -79,7 +79,7 @@ impl ClusterState {
         if let DriverStep::Becomes(next) = driver.after(event, started, self.now, &self.config) {
             self.put_driver(*next);
         }
-        if driver.kill_requested {
+        if driver.is_to_end() {
             self.order_kill_driver(&driver);
         }
     }
@@ -108,7 +108,10 @@ impl ClusterState {
     }
 
     fn reconcile_missing_driver(&mut self, driver: &Driver) {
-        if driver.state == DriverState::Launching && !driver.kill_requested {
+        if driver.state == DriverState::Launching && driver.evicted && !driver.kill_requested {
+            // The answer tells whether it ever ran.
+            self.order_kill_driver(driver);
+        } else if driver.state == DriverState::Launching && !driver.kill_requested {
             self.order_launch_driver(driver);
         } else {
             self.lose_driver(driver, NOT_THERE);

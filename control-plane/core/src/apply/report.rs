@@ -57,7 +57,7 @@ impl ClusterState {
         }
         match driver.after(DriverEvent::Reported(change), at, self.now, &self.config) {
             DriverStep::Becomes(next) => {
-                let again = runs && next.kill_requested;
+                let again = runs && next.is_to_end();
                 self.put_driver(*next);
                 self.end_if(again, worker, id, attempt);
             }
@@ -96,7 +96,7 @@ impl ClusterState {
         }
         match executor.after(ExecutorEvent::Reported(change), at) {
             ExecutorStep::Becomes(next) => {
-                let unwanted = runs && !next.state.is_wanted();
+                let unwanted = runs && !next.state.may_run();
                 self.executor_becomes(&executor, *next);
                 if unwanted {
                     self.order(worker, kill);

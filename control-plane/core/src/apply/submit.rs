@@ -85,6 +85,7 @@ impl ClusterState {
             exit: None,
             message: String::new(),
             kill_requested: false,
+            evicted: false,
             failures: 0,
             not_before: None,
         }

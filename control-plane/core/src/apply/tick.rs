@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use crate::{
-    ids::{AppId, DriverId, ExecutorId, RequestId},
+    ids::{AppId, DriverId, ExecutorId, RequestId, WorkerId},
     state::{
         app::Application,
         cluster::ClusterState,
         driver::{Driver, DriverState},
         executor::{Executor, ExecutorState},
         index::timers::Timer,
+        worker::WorkerState,
         write::Reach,
     },
     time::Timestamp,
@@ -35,7 +36,7 @@ impl ClusterState {
                 Timer::Driver(id) => self.driver_due(&id),
                 Timer::Executor(app, id) => self.executor_due(&app, id),
                 Timer::App(id) => self.app_due(&id),
-                Timer::Worker(id) => self.delete_worker(&id),
+                Timer::Worker(id) => self.worker_due(&id),
                 Timer::Request(id) => self.delete_request(&id),
             }
         }
@@ -57,6 +58,14 @@ impl ClusterState {
             Timer::App(_) | Timer::Worker(_) | Timer::Request(_) => return,
         };
         self.index.timers.set(timer, due);
+    }
+
+    fn worker_due(&mut self, id: &WorkerId) {
+        match self.workers.get(id).map(|worker| worker.state) {
+            Some(WorkerState::Dead) => self.delete_worker(id),
+            Some(WorkerState::Alive | WorkerState::Unknown) => self.drain_is_over(id),
+            None => {}
+        }
     }
 
     fn driver_due(&mut self, id: &DriverId) {
@@ -84,7 +93,7 @@ impl ClusterState {
             .as_ref()
             .map_or(Reach::Gone, |worker| self.reach(worker));
         match reach {
-            Reach::Alive if driver.kill_requested => self.order_kill_driver(driver),
+            Reach::Alive if driver.is_to_end() => self.order_kill_driver(driver),
             Reach::Alive if driver.state == DriverState::Launching => {
                 self.order_launch_driver(driver)
             }
@@ -113,14 +122,18 @@ impl ClusterState {
     }
 
     fn kept_executor_due(&mut self, executor: &Executor, app: Option<&Application>) {
-        if executor.state.is_wanted() && app.is_none_or(|app| app.state.is_final()) {
+        if executor.state.may_run() && app.is_none_or(|app| app.state.is_final()) {
             self.kill_executor(executor, "its application is over");
             return;
         }
         let alive = self.reach(&executor.worker) == Reach::Alive;
         match executor.state {
             ExecutorState::Launching if alive => self.order_launch_executor(executor),
-            ExecutorState::Killing if alive => self.order_kill_executor(executor),
+            ExecutorState::Killing | ExecutorState::Decommissioned
+                if alive && executor.is_unanswered() =>
+            {
+                self.order_kill_executor(executor);
+            }
             ExecutorState::Running => {
                 // It stayed up: the row of failures is over.
                 if let Some(app) = app.filter(|app| app.executor_failures > 0) {

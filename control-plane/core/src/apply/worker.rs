@@ -38,18 +38,19 @@ impl ClusterState {
         for report in unacknowledged {
             self.take_report(&id, report);
         }
-        let known = self
-            .workers
-            .get(&id)
-            .filter(|worker| worker.state != WorkerState::Dead);
-        let registered_at = known.map_or(self.now, |worker| worker.registered_at);
+        let known = self.workers.get(&id);
+        let registered_at = known
+            .filter(|worker| worker.state != WorkerState::Dead)
+            .map_or(self.now, |worker| worker.registered_at);
         let drain = known.and_then(|worker| worker.drain.clone());
+        let not_accepting = known.map_or(String::new(), |w| w.not_accepting.clone());
         self.put_worker(Worker {
             id: id.clone(),
             spec,
             state: WorkerState::Alive,
             registered_at,
             drain,
+            not_accepting,
         });
         self.reconcile(&id, &report);
         if !sequences.is_empty() {
@@ -92,6 +93,17 @@ impl ClusterState {
             let mut worker = worker.as_ref().clone();
             worker.state = WorkerState::Unknown;
             self.put_worker(worker);
+        }
+        Reply::Done
+    }
+
+    /// Its heartbeats say whether it wants new work.
+    pub(super) fn accepting_changed(&mut self, id: &WorkerId, not_accepting: String) -> Reply {
+        if let Some(worker) = self.workers.get(id) {
+            self.put_worker(Worker {
+                not_accepting,
+                ..worker.as_ref().clone()
+            });
         }
         Reply::Done
     }

@@ -392,7 +392,8 @@ fn touched_worker(command: &Command) -> Option<&WorkerId> {
     match command {
         Command::RegisterWorker { worker, .. }
         | Command::WorkerDisconnected { worker }
-        | Command::ExpireWorker { worker } => Some(worker),
+        | Command::ExpireWorker { worker }
+        | Command::AcceptingChanged { worker, .. } => Some(worker),
         Command::Report { .. }
         | Command::RegisterApplication { .. }
         | Command::UnregisterApplication { .. }
@@ -403,6 +404,8 @@ fn touched_worker(command: &Command) -> Option<&WorkerId> {
         | Command::Kill { .. }
         | Command::KillAllDrivers { .. }
         | Command::ClearCompleted { .. }
+        | Command::DrainWorkers { .. }
+        | Command::UndrainWorkers { .. }
         | Command::Tick
         | Command::Initialize { .. } => None,
     }

@@ -22,6 +22,11 @@ pub(crate) enum DriverEvent {
         /// Why, for people.
         reason: String,
     },
+    /// The drain of its worker is over.
+    Evicted {
+        /// Why, for people.
+        reason: String,
+    },
 }
 
 /// What the event means.
@@ -48,6 +53,7 @@ impl Driver {
             started_at: None,
             exit: None,
             not_before: None,
+            evicted: false,
             message: String::new(),
             ..self.clone()
         }
@@ -112,22 +118,18 @@ impl Driver {
                     exit: Some(exit),
                     ..self.clone()
                 };
-                let reason = if self.kill_requested {
+                // What ended has run, though its start was not reported.
+                let never_ran = self.state == DriverState::Launching && exit == Exit::default();
+                let reason = if self.is_to_end() {
                     exit.describe()
                 } else {
                     "ended by its worker without a request".to_owned()
                 };
-                next.lost(
-                    reason,
-                    self.state == DriverState::Launching,
-                    at,
-                    now,
-                    config,
-                )
+                next.lost(reason, never_ran, at, now, config)
             }
             DriverEvent::Reported(ProcessChange::Failed(message)) => {
-                if self.kill_requested {
-                    self.ended(DriverState::Killed, at, message)
+                if self.is_to_end() {
+                    self.lost(message, false, at, now, config)
                 } else if self.spec.supervise {
                     self.relaunching(self.failures_with(at, config), true, now, config, message)
                 } else {
@@ -137,6 +139,16 @@ impl Driver {
             DriverEvent::Lost { reason } => {
                 // Unconfirmed is not "never ran": the order may have arrived.
                 self.lost(format!("lost: {reason}"), false, at, now, config)
+            }
+            DriverEvent::Evicted { reason } => {
+                if self.is_to_end() {
+                    return DriverStep::Repeated;
+                }
+                Self {
+                    evicted: true,
+                    message: reason,
+                    ..self.clone()
+                }
             }
         };
         DriverStep::Becomes(Box::new(next))
@@ -154,7 +166,9 @@ impl Driver {
                 };
                 DriverStep::Becomes(Box::new(next))
             }
-            DriverEvent::Reported(_) | DriverEvent::Lost { .. } => DriverStep::Stale,
+            DriverEvent::Reported(_) | DriverEvent::Lost { .. } | DriverEvent::Evicted { .. } => {
+                DriverStep::Stale
+            }
         }
     }
 
@@ -164,7 +178,8 @@ impl Driver {
             ..self.clone()
         };
         if exit.code == Some(0) {
-            // Even while a kill is under way, as in Spark.
+            // Even while a kill is under way, as in Spark: it ended by itself, before the order came. What an order
+            // ended is reported as killed, whatever its exit code.
             return next.ended(DriverState::Finished, at, String::new());
         }
         let message = exit.describe();
@@ -173,6 +188,9 @@ impl Driver {
         }
         if !self.spec.supervise {
             return next.ended(DriverState::Failed, at, message);
+        }
+        if self.evicted {
+            return next.evicted(message, now, config);
         }
         next.relaunching(self.failures_with(at, config), true, now, config, message)
     }
@@ -201,12 +219,26 @@ impl Driver {
     ) -> Self {
         if self.kill_requested {
             self.ended(DriverState::Killed, at, message)
+        } else if self.evicted && (self.spec.supervise || never_ran) {
+            self.evicted(message, now, config)
+        } else if self.evicted {
+            let message = format!("{} ({message})", self.message);
+            self.ended(DriverState::Killed, at, message)
         } else if self.spec.supervise || never_ran {
             // The first loss is nobody's fault; a worker that ends everything at once must not spin us.
             let failures = self.failures_with(at, config);
             self.relaunching(failures, failures > 1, now, config, message)
         } else {
             self.ended(DriverState::Error, at, message)
+        }
+    }
+
+    /// Ended by a drain: it goes on elsewhere at once, and its row of failures stays as it was.
+    fn evicted(&self, how: String, now: Timestamp, config: &ClusterConfig) -> Self {
+        let message = format!("{} ({how})", self.message);
+        Self {
+            evicted: false,
+            ..self.relaunching(self.failures, false, now, config, message)
         }
     }
 

@@ -26,6 +26,11 @@ pub(crate) enum ExecutorEvent {
         /// Why, for people.
         reason: String,
     },
+    /// Its worker is being drained.
+    Drained {
+        /// Why, for people.
+        reason: String,
+    },
 }
 
 /// What the event means.
@@ -76,10 +81,10 @@ impl Executor {
                 if self.started_at.is_some() {
                     return ExecutorStep::Repeated;
                 }
-                let state = if killing {
-                    self.state
-                } else {
+                let state = if self.state == ExecutorState::Launching {
                     ExecutorState::Running
+                } else {
+                    self.state
                 };
                 Self {
                     state,
@@ -125,6 +130,17 @@ impl Executor {
                     ..self.clone()
                 }
             }
+            ExecutorEvent::Drained { reason } => {
+                if !self.state.is_wanted() {
+                    return ExecutorStep::Repeated;
+                }
+                Self {
+                    state: ExecutorState::Decommissioned,
+                    drained: true,
+                    message: reason,
+                    ..self.clone()
+                }
+            }
         };
         ExecutorStep::Becomes(Box::new(next))
     }
@@ -151,6 +167,11 @@ impl Executor {
         match after.state {
             ExecutorState::Exited if after.exit.and_then(|exit| exit.code) == Some(0) => {
                 Ending::Completed
+            }
+            ExecutorState::Exited | ExecutorState::Failed | ExecutorState::Killed
+                if self.drained =>
+            {
+                Ending::Neutral
             }
             ExecutorState::Exited | ExecutorState::Failed => Ending::Failure,
             ExecutorState::Killed if self.state != ExecutorState::Killing => Ending::Unasked,

@@ -236,6 +236,7 @@ impl ClusterState {
                 memory: demand.memory,
                 resources: self.pick_addresses(worker, demand),
                 state: ExecutorState::Launching,
+                drained: false,
                 exit: None,
                 message: String::new(),
                 launched_at: self.now,

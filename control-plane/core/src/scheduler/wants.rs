@@ -73,7 +73,8 @@ impl Application {
     }
 
     /// For each profile of which it wants, and may have, another executor now, the group that it stands in. Executors that are
-    /// being ended still count: their processes exist. (Spark forgets them at once.)
+    /// being ended still count: their processes exist. (Spark forgets them at once.) Those on a worker that was
+    /// drained do not.
     pub(crate) fn wants(
         &self,
         load: &AppLoad,
@@ -163,6 +164,6 @@ impl Application {
         } else {
             0
         };
-        load.active_of(profile).saturating_add(completed)
+        load.counted_of(profile).saturating_add(completed)
     }
 }

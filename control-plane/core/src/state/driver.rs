@@ -71,10 +71,22 @@ pub struct Driver {
     pub message: String,
     /// A kill has been accepted; it ends the driver whatever happens next.
     pub kill_requested: bool,
+    /// The drain of its worker is over: the newest attempt has been told to end, and that is not the driver's doing.
+    pub evicted: bool,
     /// Attempts that failed in a row, for the back-off.
     pub failures: u32,
     /// Not to be placed before this time.
     pub not_before: Option<Timestamp>,
+}
+
+// === impl Driver ===
+
+impl Driver {
+    /// Whether its newest attempt has been told to end; the order is repeated until its worker answers.
+    #[must_use]
+    pub fn is_to_end(&self) -> bool {
+        self.kill_requested || self.evicted
+    }
 }
 
 // === impl DriverState ===

@@ -47,6 +47,9 @@ pub struct Executor {
     pub resources: Addresses,
     /// Where it stands.
     pub state: ExecutorState,
+    /// Its worker was drained under it: it does not count towards what its application wants or may have, and however
+    /// it ends, that is not the application's failure. Stays so when the drain is taken back.
+    pub drained: bool,
     /// How it ended.
     pub exit: Option<Exit>,
     /// Why it is where it is, for people.
@@ -57,6 +60,24 @@ pub struct Executor {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+}
+
+// === impl Executor ===
+
+impl Executor {
+    /// Whether an order about it waits for its worker's answer. One that was drained before it was seen to run is not
+    /// wanted: it has been told to end.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        match self.state {
+            ExecutorState::Launching | ExecutorState::Killing => true,
+            ExecutorState::Decommissioned => self.started_at.is_none(),
+            ExecutorState::Running
+            | ExecutorState::Killed
+            | ExecutorState::Failed
+            | ExecutorState::Lost
+            | ExecutorState::Exited => false,
+        }
+    }
 }
 
 // === impl ExecutorState ===
@@ -83,6 +104,12 @@ impl ExecutorState {
             | Self::Lost
             | Self::Exited => false,
         }
+    }
+
+    /// Whether it has not been told to end.
+    #[must_use]
+    pub fn may_run(self) -> bool {
+        self == Self::Decommissioned || self.is_wanted()
     }
 
     /// Spark's name, in capitals; `KILLING` is ours.

@@ -54,7 +54,7 @@ pub enum Created {
     App(crate::ids::AppId),
     /// It ended this driver or application, which was not over before.
     Killed(String),
-    /// It ended all drivers, or forgot what was over: so many.
+    /// It ended all drivers, forgot what was over, or (un)drained workers: so many.
     Count(u32),
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for Created {
             Self::Driver(id) => id.fmt(f),
             Self::App(id) => id.fmt(f),
             Self::Killed(id) => write!(f, "a kill of {id}"),
-            Self::Count(count) => write!(f, "a kill or clear of {count} at once"),
+            Self::Count(count) => write!(f, "a kill, clear or drain of {count} at once"),
         }
     }
 }

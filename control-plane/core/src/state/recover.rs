@@ -206,7 +206,7 @@ impl ClusterState {
             let name = format!("executor {}/{}", executor.app, executor.id);
             match self.apps.get(&executor.app) {
                 None => notes.push(format!("{name}: its application is not recorded")),
-                Some(app) if app.state.is_final() && executor.state.is_wanted() => {
+                Some(app) if app.state.is_final() && executor.state.may_run() => {
                     notes.push(format!("{name}: its application is over"));
                 }
                 Some(_) => {}

@@ -28,6 +28,8 @@ pub struct Worker {
     pub registered_at: Timestamp,
     /// Set while it is to be emptied; it gets no new work then.
     pub drain: Option<Drain>,
+    /// Why it wants no new work, such as a full disk; empty: it is welcome. As its heartbeats say; not stored.
+    pub not_accepting: String,
 }
 
 /// A worker that is to be emptied (Spark: decommissioning). Kept with the worker, so that neither a failover nor a
@@ -45,6 +47,12 @@ pub struct Drain {
 // === impl Worker ===
 
 impl Worker {
+    /// Whether it gets new work.
+    #[must_use]
+    pub fn takes_work(&self) -> bool {
+        self.state == WorkerState::Alive && self.drain.is_none() && self.not_accepting.is_empty()
+    }
+
     /// Cores that it offers for new work; 0 unless it is alive and not being drained.
     #[must_use]
     pub fn cores_offered(&self) -> u64 {

@@ -47,11 +47,8 @@ impl ClusterState {
         note(&mut self.changes.workers, id.clone(), before.as_ref());
         let worker = Arc::new(worker);
         self.workers.insert(id.clone(), Arc::clone(&worker));
-        let forget = match worker.state {
-            WorkerState::Dead => Some(self.now.plus(self.config.dead_worker_retention)),
-            WorkerState::Alive | WorkerState::Unknown => None,
-        };
-        self.index.timers.set(Timer::Worker(id.clone()), forget);
+        let due = self.worker_deadline(&worker, before.as_deref());
+        self.index.timers.set(Timer::Worker(id.clone()), due);
         if before
             .as_ref()
             .is_none_or(|before| before.spec != worker.spec)
@@ -276,12 +273,9 @@ impl ClusterState {
         }
     }
 
-    /// What a worker has left for new work; `None` unless it is alive.
+    /// What a worker has left for new work; `None` unless it takes some.
     pub(crate) fn free_of(&self, id: &WorkerId) -> Option<Free> {
-        let worker = self
-            .workers
-            .get(id)
-            .filter(|worker| worker.state == WorkerState::Alive)?;
+        let worker = self.workers.get(id).filter(|worker| worker.takes_work())?;
         let used = self.used_on(id);
         Some(Free {
             cores: used.cores_free(&worker.spec),
@@ -334,6 +328,24 @@ impl ClusterState {
         at.map(|at| at.min(self.now.plus(max)))
     }
 
+    /// When its drain is over, or when it is to be forgotten.
+    fn worker_deadline(&self, worker: &Worker, before: Option<&Worker>) -> Option<Timestamp> {
+        match (worker.state, &worker.drain) {
+            // Later, so that it is still being drained when it comes back from what it was drained for.
+            (WorkerState::Dead, Some(_)) => Some(self.now.plus(self.config.retained_for)),
+            (WorkerState::Dead, None) => Some(self.now.plus(self.config.dead_worker_retention)),
+            (WorkerState::Alive | WorkerState::Unknown, None) => None,
+            (WorkerState::Alive | WorkerState::Unknown, Some(drain)) => {
+                let known = before.is_some_and(|before| before.drain.as_ref() == Some(drain));
+                if known && before.is_some_and(|before| before.state != WorkerState::Dead) {
+                    return self.index.timers.get(&Timer::Worker(worker.id.clone()));
+                }
+                let deadline = drain.deadline?;
+                self.capped(Some(deadline), deadline.since(drain.since))
+            }
+        }
+    }
+
     pub(crate) fn driver_deadline(&self, driver: &Driver) -> Option<Timestamp> {
         let unanswered = match driver.state {
             DriverState::Relaunching => {
@@ -345,7 +357,7 @@ impl ClusterState {
             | DriverState::Failed
             | DriverState::Error => return None,
             DriverState::Launching => true,
-            DriverState::Running => driver.kill_requested,
+            DriverState::Running => driver.is_to_end(),
         };
         match driver
             .worker
@@ -361,7 +373,7 @@ impl ClusterState {
     pub(crate) fn executor_deadline(&self, executor: &Executor) -> Option<Timestamp> {
         let app = self.apps.get(&executor.app);
         let over = app.is_none_or(|app| app.state.is_final());
-        if over && executor.state.is_wanted() {
+        if over && executor.state.may_run() {
             return Some(self.now);
         }
         if executor.state.is_final() {
@@ -370,7 +382,7 @@ impl ClusterState {
         }
         match self.reach(&executor.worker) {
             Reach::Gone => Some(self.now),
-            Reach::Alive if executor.state != ExecutorState::Running => {
+            Reach::Alive if executor.is_unanswered() => {
                 Some(self.now.plus(self.config.launch_resend_after))
             }
             Reach::Alive | Reach::Silent => executor

@@ -56,6 +56,7 @@ fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
         exit: None,
         message: String::new(),
         kill_requested: false,
+        evicted: false,
         failures: 0,
         not_before: None,
     });

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agents;
 mod applications;
+#[cfg(test)]
+mod drain;
 mod drivers;
 mod dynamic_allocation;
 mod gates;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use interrex_core::{
-    command::Command,
+    command::{Command, WorkersNamed},
     config::ClusterConfig,
     ids::{Attempt, DriverId},
     resources::Cores,
@@ -133,6 +133,12 @@ proptest! {
         let mut cluster = Cluster::new(config);
         for step in &steps {
             run(&mut cluster, step);
+        }
+        for worker in WORKERS {
+            let host = WorkersNamed::Host("host".to_owned());
+            cluster.apply(Command::UndrainWorkers { request: None, workers: host });
+            let (worker, not_accepting) = (worker.into(), String::new());
+            cluster.apply(Command::AcceptingChanged { worker, not_accepting });
         }
         let mut agents = Agents::default();
         for worker in WORKERS {

@@ -152,7 +152,7 @@ fn one_request_id_is_good_for_one_request() {
         assert_eq!(cluster.apply(command).reply, conflict("k1", &killed));
     }
     let reply = cluster.apply(kill_all("c1")).reply;
-    assert_eq!(reply, conflict("c1", "a kill or clear of 1 at once"));
+    assert_eq!(reply, conflict("c1", "a kill, clear or drain of 1 at once"));
     assert_eq!(cluster.driver(&id).state, DriverState::Submitted);
 }
 

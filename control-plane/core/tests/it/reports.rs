@@ -4,7 +4,10 @@ use interrex_core::{
     command::{Command, ProcessChange},
     config::ClusterConfig,
     ids::{Attempt, DriverId, WorkerId},
-    state::{cluster::Ignored, driver::DriverState},
+    state::{
+        cluster::Ignored,
+        driver::{DriverState, Exit},
+    },
 };
 
 use crate::specs::{driver, supervised, worker};
@@ -112,15 +115,20 @@ fn a_worker_that_ends_a_driver_unasked_loses_it() {
     let (mut cluster, id) = running(driver(1, 512));
     cluster.report_driver("w1", &id, 1, killed());
     assert_eq!(cluster.driver(&id).state, DriverState::Error);
-    // Never confirmed: it waits again, and goes on at once.
+    // Never started: it waits again, and goes on at once.
+    let never = || ProcessChange::Killed(Exit::default());
     let id = cluster.submit("s2", driver(1, 512));
-    cluster.report_driver("w1", &id, 1, killed());
-    let driver = cluster.driver(&id);
+    cluster.report_driver("w1", &id, 1, never());
+    let again = cluster.driver(&id);
     assert_eq!(
-        (driver.state, driver.attempt),
+        (again.state, again.attempt),
         (DriverState::Launching, Attempt(2))
     );
     // Again and again: with a wait.
-    cluster.report_driver("w1", &id, 2, killed());
+    cluster.report_driver("w1", &id, 2, never());
     assert!(cluster.driver(&id).not_before.is_some());
+    // What ended by a signal has run, though nobody said so.
+    let id = cluster.submit("s3", driver(1, 512));
+    cluster.report_driver("w1", &id, 1, killed());
+    assert_eq!(cluster.driver(&id).state, DriverState::Error);
 }

@@ -3,7 +3,7 @@
 use interrex_core::{
     command::{
         Command, ExecutorTarget, FullReport, ProcessChange, Report, RequestKey, RunningDriver,
-        Subject,
+        Subject, WorkersNamed,
     },
     config::{ClusterConfig, WorkerSelection},
     ids::{AppId, Attempt, ExecutorId, Fingerprint, ReportSequence, RequestId, WorkerId},
@@ -25,6 +25,9 @@ pub(crate) enum Step {
     Register(usize, usize, Told),
     Disconnect(usize),
     Expire(usize),
+    Drain(usize, Option<u64>),
+    Undrain(usize),
+    Accepting(usize, bool),
     Submit(usize, usize, u8),
     RegisterApp(usize, usize),
     App(usize, AppStep),
@@ -136,6 +139,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (0..4_usize).prop_map(Step::Expire),
         10 => (0..40_usize, 0..11_usize, 0..6_u8).prop_map(|(r, s, f)| Step::Submit(r, s, f / 5)),
         5 => (30..60_usize, 0..11_usize).prop_map(|(r, s)| Step::RegisterApp(r, s)),
+        3 => (0..4_usize, prop::option::of(0..40_u64)).prop_map(|(w, s)| Step::Drain(w, s)),
+        2 => (0..4_usize).prop_map(Step::Undrain),
+        1 => (0..4_usize, any::<bool>()).prop_map(|(w, yes)| Step::Accepting(w, yes)),
         10 => (many.clone(), app_step()).prop_map(|(a, s)| Step::App(a, s)),
         3 => (many.clone(), request.clone()).prop_map(|(k, r)| Step::Kill(k, r)),
         1 => "[a-z0-9-]{0,12}".prop_map(Step::KillText),
@@ -245,6 +251,20 @@ fn command(cluster: &Cluster, step: &Step) -> Option<Command> {
         }),
         Step::Expire(w) => Some(Command::ExpireWorker {
             worker: WORKERS[w].into(),
+        }),
+        Step::Drain(w, seconds) => Some(Command::DrainWorkers {
+            request: None,
+            workers: WorkersNamed::Id(WORKERS[w].into()),
+            deadline: seconds.map(crate::support::secs),
+            reason: "maintenance".to_owned(),
+        }),
+        Step::Undrain(w) => Some(Command::UndrainWorkers {
+            request: None,
+            workers: WorkersNamed::Id(WORKERS[w].into()),
+        }),
+        Step::Accepting(w, yes) => Some(Command::AcceptingChanged {
+            worker: WORKERS[w].into(),
+            not_accepting: if yes { "" } else { "disk full" }.to_owned(),
         }),
         Step::Submit(request, spec, fingerprint) => Some(Command::SubmitDriver {
             request: RequestId::new(format!("r{request}")),

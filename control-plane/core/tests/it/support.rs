@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use interrex_core::{
     command::{
         Command, FullReport, ProcessChange, Report, RunningDriver, RunningExecutor, Subject,
+        WorkersNamed,
     },
     config::ClusterConfig,
     effect::{AppNotice, Effect, WorkerOrder},
@@ -116,6 +117,22 @@ impl Cluster {
         }
         self.last = transition.clone();
         transition
+    }
+
+    pub(crate) fn drain(&mut self, worker: &str, deadline: Option<u64>) -> Transition {
+        self.apply(Command::DrainWorkers {
+            request: None,
+            workers: WorkersNamed::Id(worker.into()),
+            deadline: deadline.map(secs),
+            reason: "maintenance".to_owned(),
+        })
+    }
+
+    pub(crate) fn undrain(&mut self, worker: &str) -> Transition {
+        self.apply(Command::UndrainWorkers {
+            request: None,
+            workers: WorkersNamed::Id(worker.into()),
+        })
     }
 
     /// Lets time pass and ticks once.

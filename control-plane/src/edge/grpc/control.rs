@@ -7,7 +7,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use interrex_core::{
-    command::{Command, RequestKey},
+    command::Command,
     ids::RequestId,
     transition::{Rejection, Reply},
 };
@@ -18,7 +18,7 @@ use interrex_proto::{
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
-use super::{deadline, errors, list};
+use super::{deadline, drains, drains::request_key, errors, list};
 use crate::{
     edge::{cluster, convert, status, validate},
     metrics::{self, Source},
@@ -82,6 +82,32 @@ impl v1::control_server::Control for Control {
             let count = self.counted(Command::ClearCompleted { request }, limit);
             let count = count.await?;
             Ok(v1::ClearCompletedResponse { removed: count })
+        })
+        .await
+    }
+
+    async fn drain_workers(
+        &self,
+        request: Request<v1::DrainWorkersRequest>,
+    ) -> Answer<v1::DrainWorkersResponse> {
+        observed("DrainWorkers", async {
+            let limit = deadline(request.metadata());
+            let command = drains::drain(request.into_inner())?;
+            let workers = self.counted(command, limit).await?;
+            Ok(v1::DrainWorkersResponse { workers })
+        })
+        .await
+    }
+
+    async fn undrain_workers(
+        &self,
+        request: Request<v1::UndrainWorkersRequest>,
+    ) -> Answer<v1::UndrainWorkersResponse> {
+        observed("UndrainWorkers", async {
+            let limit = deadline(request.metadata());
+            let command = drains::undrain(request.into_inner())?;
+            let workers = self.counted(command, limit).await?;
+            Ok(v1::UndrainWorkersResponse { workers })
         })
         .await
     }
@@ -270,7 +296,7 @@ impl Control {
     async fn counted(&self, command: Command, limit: Duration) -> Result<u32, Status> {
         let reply = self.submit_command(command, limit).await?;
         let Reply::Count(count) = reply else {
-            return Err(errors::unexpected_reply("KillAll or ClearCompleted"));
+            return Err(errors::unexpected_reply("something that is counted"));
         };
         Ok(count)
     }
@@ -327,15 +353,6 @@ async fn observed<T>(
         .map_or_else(Status::code, |_| tonic::Code::Ok);
     metrics::grpc_handled(method, code, began.elapsed());
     result.map(Response::new)
-}
-
-/// An empty id is none: then a repeat is a new request.
-fn request_key(id: String, verb: &str, target: &str) -> Result<Option<RequestKey>, Status> {
-    if id.is_empty() {
-        return Ok(None);
-    }
-    validate::request_id("request_id", &id).map_err(|e| errors::field(&e))?;
-    Ok(Some(convert::request_key(id, verb, target)))
 }
 
 fn not_found(id: String) -> Status {

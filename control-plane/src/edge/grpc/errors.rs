@@ -10,7 +10,7 @@
 //! | no such thing | `NOT_FOUND` | gives up |
 //! | same request or profile id, another body | `ALREADY_EXISTS` | gives up |
 //! | a field is unusable | `INVALID_ARGUMENT` | gives up |
-//! | the application is over; not possible now | `FAILED_PRECONDITION` | gives up |
+//! | the application is over, the worker is dead; not possible now | `FAILED_PRECONDITION` | gives up |
 //! | not possible with this engine | `UNIMPLEMENTED` | gives up |
 
 use interrex_core::{ids::Epoch, transition::Rejection};
@@ -44,12 +44,14 @@ pub fn request(error: &RequestError) -> Status {
 pub fn rejection(rejection: &Rejection) -> Status {
     let text = rejection.to_string();
     match rejection {
-        Rejection::NotFound { .. } => Status::not_found(text),
+        Rejection::NotFound { .. } | Rejection::UnknownWorker { .. } => Status::not_found(text),
         Rejection::Conflict { .. } | Rejection::ProfileConflict { .. } => {
             Status::already_exists(text)
         }
         Rejection::Invalid { .. } => Status::invalid_argument(text),
-        Rejection::AppOver { .. } => Status::failed_precondition(text),
+        Rejection::AppOver { .. } | Rejection::WorkerDead { .. } => {
+            Status::failed_precondition(text)
+        }
         Rejection::LimitReached { .. } => Status::resource_exhausted(text),
     }
 }

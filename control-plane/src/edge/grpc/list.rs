@@ -62,7 +62,7 @@ pub(super) fn page(
                 view.workers_after(after.as_ref()),
                 size,
                 |w| w.id.to_string(),
-                |w| wanted(w.state.name()).then(|| status::worker_status(view, w)),
+                |w| wanted(w.state_name()).then(|| status::worker_status(view, w)),
             );
         }
         v1::ListKind::Unspecified => {

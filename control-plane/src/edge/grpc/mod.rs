@@ -1,6 +1,7 @@
 //! The gRPC services of a master. A standby serves them too: it answers with a hint to the leader.
 
 pub mod control;
+pub mod drains;
 pub mod errors;
 pub mod list;
 mod reports;

@@ -158,10 +158,13 @@ impl From<&Rejection> for RestError {
     fn from(rejection: &Rejection) -> Self {
         let text = rejection.to_string();
         match rejection {
-            Rejection::NotFound { .. } => Self::new(StatusCode::NOT_FOUND, text),
+            Rejection::NotFound { .. } | Rejection::UnknownWorker { .. } => {
+                Self::new(StatusCode::NOT_FOUND, text)
+            }
             Rejection::Conflict { .. }
             | Rejection::ProfileConflict { .. }
-            | Rejection::AppOver { .. } => Self::new(StatusCode::CONFLICT, text),
+            | Rejection::AppOver { .. }
+            | Rejection::WorkerDead { .. } => Self::new(StatusCode::CONFLICT, text),
             Rejection::Invalid { .. } => Self::bad_request(format!("Malformed request: {text}")),
             Rejection::LimitReached { .. } => Self {
                 retry_after: Some(RETRY_AFTER),

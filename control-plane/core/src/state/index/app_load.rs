@@ -18,11 +18,13 @@ pub(crate) struct AppLoad {
     active: BTreeMap<ExecutorId, u32>,
     /// Of these, the ones whose process exists and is not to end.
     running: BTreeSet<ExecutorId>,
+    /// Of the active, the ones that do not count any more: their worker was drained.
+    drained: BTreeSet<ExecutorId>,
     /// Over, oldest first.
     ended: BTreeSet<(Timestamp, ExecutorId)>,
-    /// The sum over `active`. Written only where `active` is, and compared by `validate()`.
+    /// The sum over `active` without `drained`. Written only where `active` is, and compared by `validate()`.
     cores: u64,
-    /// How many of `active` are of each profile. Written only where `active` is, and compared by `validate()`.
+    /// How many of `active` without `drained` are of each profile. Written only where `active` is, and compared by `validate()`.
     profiles: BTreeMap<ProfileId, u64>,
     /// In which group each profile stands among the starving that does.
     pub(crate) queued: BTreeMap<ProfileId, Group>,
@@ -39,10 +41,13 @@ impl AppLoad {
                 .insert((executor.finished_at.unwrap_or_default(), executor.id));
             return;
         }
-        self.cores += u64::from(executor.cores.0);
-        match self.active.insert(executor.id, executor.cores.0) {
-            Some(before) => self.cores -= u64::from(before),
-            None => *self.profiles.entry(executor.profile).or_default() += 1,
+        self.forget_active(executor);
+        self.active.insert(executor.id, executor.cores.0);
+        if executor.drained {
+            self.drained.insert(executor.id);
+        } else {
+            self.cores += u64::from(executor.cores.0);
+            *self.profiles.entry(executor.profile).or_default() += 1;
         }
         if executor.state == ExecutorState::Running {
             self.running.insert(executor.id);
@@ -53,7 +58,14 @@ impl AppLoad {
         self.ended
             .remove(&(executor.finished_at.unwrap_or_default(), executor.id));
         self.running.remove(&executor.id);
-        if let Some(cores) = self.active.remove(&executor.id) {
+        self.forget_active(executor);
+    }
+
+    fn forget_active(&mut self, executor: &Executor) {
+        let drained = self.drained.remove(&executor.id);
+        if let Some(cores) = self.active.remove(&executor.id)
+            && !drained
+        {
             self.cores -= u64::from(cores);
             if let Some(count) = self.profiles.get_mut(&executor.profile) {
                 *count -= 1;
@@ -73,12 +85,12 @@ impl AppLoad {
         self.active.len() as u64
     }
 
-    /// Executors of one profile that are not over.
-    pub(crate) fn active_of(&self, profile: ProfileId) -> u64 {
+    /// Executors of one profile that are not over and count towards what the application wants.
+    pub(crate) fn counted_of(&self, profile: ProfileId) -> u64 {
         self.profiles.get(&profile).copied().unwrap_or(0)
     }
 
-    /// Cores over all executors that are not over.
+    /// Cores over all executors that count.
     pub(crate) fn cores(&self) -> u64 {
         self.cores
     }

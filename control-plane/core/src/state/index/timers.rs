@@ -16,7 +16,7 @@ pub(crate) enum Timer {
     Executor(AppId, ExecutorId),
     /// Its back-off is over.
     App(AppId),
-    /// Dead for long enough to be forgotten.
+    /// Its drain is over, or it is dead for long enough to be forgotten.
     Worker(WorkerId),
     /// What it created is gone (or it created nothing), and it is old enough to be forgotten.
     Request(RequestId),

@@ -148,7 +148,7 @@ impl ClusterState {
             });
             let cores: u64 = self
                 .executors_of(id)
-                .filter(|executor| !executor.state.is_final())
+                .filter(|executor| !executor.state.is_final() && !executor.drained)
                 .map(|executor| u64::from(executor.cores.0))
                 .sum();
             let max = app.spec.cores_max.map_or(u64::MAX, |max| u64::from(max.0));
@@ -183,7 +183,7 @@ impl ClusterState {
                     format!("{name} is of the unknown profile {}", executor.profile)
                 });
                 faults.check(
-                    !app.state.is_final() || !executor.state.is_wanted() || !self.is_whole(),
+                    !app.state.is_final() || !executor.state.may_run() || !self.is_whole(),
                     || {
                         format!(
                             "{name} is {}, its application is over",

@@ -1,6 +1,9 @@
 //! Indexes against what the entities say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::Faults;
 use crate::{
@@ -9,7 +12,7 @@ use crate::{
     state::{
         cluster::ClusterState,
         driver::DriverState,
-        executor::ExecutorState,
+        executor::Executor,
         index::{
             app_load::AppLoad,
             free::FreeIndex,
@@ -65,7 +68,7 @@ impl ClusterState {
                     worker.id, worker.spec
                 )
             });
-            if worker.state == WorkerState::Alive {
+            if worker.takes_work() {
                 free.set(&worker.id, self.free_of(&worker.id));
             }
         }
@@ -177,22 +180,13 @@ impl ClusterState {
                 .as_ref()
                 .is_some_and(|worker| self.is_alive(worker));
             let unanswered = driver.state == DriverState::Launching
-                || (driver.state == DriverState::Running && driver.kill_requested);
+                || (driver.state == DriverState::Running && driver.is_to_end());
             if driver.not_before.is_some() || (alive && unanswered) {
                 needs(Timer::Driver(driver.id.clone()));
             }
         }
         for executor in self.executors.values() {
-            let unanswered = match executor.state {
-                ExecutorState::Launching | ExecutorState::Killing => true,
-                ExecutorState::Running
-                | ExecutorState::Decommissioned
-                | ExecutorState::Killed
-                | ExecutorState::Failed
-                | ExecutorState::Lost
-                | ExecutorState::Exited => false,
-            };
-            if unanswered && self.is_alive(&executor.worker) {
+            if executor.is_unanswered() && self.is_alive(&executor.worker) {
                 needs(Timer::Executor(executor.app.clone(), executor.id));
             }
         }
@@ -221,7 +215,8 @@ impl ClusterState {
             }
             sums.add_user(&driver.spec.user, cores);
         }
-        for executor in self.executors.values().filter(|e| !e.state.is_final()) {
+        let counts = |e: &&Arc<Executor>| !e.state.is_final() && !e.drained;
+        for executor in self.executors.values().filter(counts) {
             if let Some(app) = self.apps.get(&executor.app) {
                 sums.add_user(&app.spec.user, u64::from(executor.cores.0));
             }
