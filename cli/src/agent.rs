@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use interrex_agent::{Agent, AgentError, AgentOptions};
+use interrex_agent::{Agent, AgentError, AgentOptions, cleanup::plan::Limits};
 use interrex_client::masters;
 use interrex_proto::v1::ResourceAddresses;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use crate::{
     exit::{Done, Exit, Failure},
     metrics,
     shutdown::Shutdown,
-    units::{MemoryMib, is_loopback, parse_address, parse_memory, parse_resource},
+    units::{MemoryMib, is_loopback, parse_address, parse_memory, parse_resource, parse_size},
 };
 
 const EXAMPLES: &str = "\
@@ -24,6 +24,7 @@ Examples:
   interrex agent --masters 127.0.0.1:7077 --work-dir /var/lib/interrex/work
   interrex agent --masters a:7077,b:7077,c:7077 --cores 8 --memory 32GiB --resource gpu=0,1 \\
       --web 10.0.0.9:8081 --insecure
+  interrex agent --masters a:7077 --work-dir /work --work-retention 2d --work-max 50GiB --work-min-free 2GiB
 
 SIGTERM ends all processes of the agent (SIGTERM, then SIGKILL), reports their ends and stops; a second signal \
 stops at once. An agent that is killed takes its processes along. One that loses its masters keeps them, and \
@@ -73,6 +74,28 @@ pub(crate) struct AgentArgs {
     )]
     #[arg(value_parser = humantime::parse_duration)]
     kill_grace: Duration,
+    /// How long the directory of something that is over is kept after its last change
+    #[arg(
+        long,
+        env = "INTERREX_AGENT_WORK_RETENTION",
+        value_name = "TIME",
+        default_value = "7d"
+    )]
+    #[arg(value_parser = humantime::parse_duration)]
+    work_retention: Duration,
+    /// What all directories of drivers and executors may hold together: beyond it the oldest of those that are over go,
+    /// and no new work is accepted where that is not enough; no limit if not given
+    #[arg(long, env = "INTERREX_AGENT_WORK_MAX", value_name = "SIZE", value_parser = parse_memory)]
+    work_max: Option<MemoryMib>,
+    /// What is kept free on the disk of the work directory, in the same way; `0` for nothing
+    #[arg(
+        long,
+        env = "INTERREX_AGENT_WORK_MIN_FREE",
+        value_name = "SIZE",
+        default_value = "256MiB"
+    )]
+    #[arg(value_parser = parse_size)]
+    work_min_free: u64,
     /// Serve on an address that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_AGENT_INSECURE")]
     insecure: bool,
@@ -124,6 +147,11 @@ fn options(args: AgentArgs) -> Result<AgentOptions, Failure> {
         resources,
         web: resolve("--web", &args.web)?,
         kill_grace: args.kill_grace,
+        work: Limits {
+            retention: args.work_retention,
+            bytes_max: args.work_max.map(|max| max.0.saturating_mul(1 << 20)),
+            free_bytes_min: args.work_min_free,
+        },
         prometheus: Some(metrics::install()?),
         ..defaults
     })

@@ -31,6 +31,13 @@ pub(crate) fn parse_memory(text: &str) -> Result<MemoryMib, String> {
     Ok(MemoryMib(size.as_u64().div_ceil(MIB)))
 }
 
+/// An amount of memory or disk in bytes, which may be zero: `2GiB`, `0`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let size: Result<ByteSize, _> = text.parse();
+    size.map(|size| size.as_u64())
+        .map_err(|why| format!("{why}; write a size with a unit, such as 512MiB or 4GiB"))
+}
+
 /// `gpu=0,1`: a resource and the addresses that an agent offers.
 pub(crate) fn parse_resource(text: &str) -> Result<ResourceAddresses, String> {
     let form = "write NAME=ADDRESS,ADDRESS such as gpu=0,1";

@@ -16,7 +16,7 @@ use crate::process::{LogOwner, WorkDirs, safe_component};
 /// Most files and directories that one scan measures; what it does not come to is left for the next one.
 pub(super) const ENTRIES_MAX: usize = 200_000;
 /// How long the size of a directory in use is taken as it is.
-const LIVE_MEASURE: Duration = Duration::from_secs(10);
+const LIVE_MEASURE: Duration = Duration::from_secs(5);
 /// Files by which a driver's or executor's directory is known.
 const MARKS: [&str; 3] = ["stdout", "stderr", "resources.json"];
 

@@ -10,6 +10,7 @@
 
 mod agent;
 mod at_most_once;
+mod disk;
 mod master;
 mod runner;
 mod runner_leases;

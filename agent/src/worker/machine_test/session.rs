@@ -71,6 +71,59 @@ fn a_registration_names_everything_that_runs_and_every_unacknowledged_report() {
 }
 
 #[test]
+fn registering_again_at_any_time_says_the_same_and_changes_nothing() {
+    let mut ended_meanwhile = running();
+    let _result = ended_meanwhile.handle(ended(&d(1), EndCause::Itself, 0), at(2));
+    let mut ending = running();
+    let _kill = ending.handle(frame(kill("d1", 1)), at(2));
+    for mut machine in [attached(), running(), ended_meanwhile, ending] {
+        let want = |stream| Event::RegistrationWanted {
+            stream: StreamId::new(stream),
+        };
+        let first = machine.handle(want(1), at(3));
+        let before = machine.clone();
+        for stream in 2..5 {
+            let again = machine.handle(want(stream), at(3));
+            let [
+                Action::Register {
+                    registration: a, ..
+                },
+                Action::Register {
+                    registration: b, ..
+                },
+            ] = [&first[0], &again[0]]
+            else {
+                panic!("{again:?}")
+            };
+            assert_eq!(a, b);
+            let actions = machine.handle(attached_event(5), at(3));
+            assert!(
+                !actions
+                    .iter()
+                    .any(|it| matches!(it, Action::Kill { .. } | Action::Start(_))),
+                "{actions:?}"
+            );
+        }
+        assert_eq!(machine.view().processes, before.view().processes);
+        assert_eq!(machine.usage(), before.usage());
+    }
+}
+
+#[test]
+fn attaching_again_and_again_does_not_multiply_heartbeats() {
+    let mut machine = attached();
+    for second in 1..4 {
+        assert_eq!(machine.handle(attached_event(5), at(second)), []);
+    }
+    let mut beats = 0;
+    for second in 4..24 {
+        beats += machine.handle(Event::Tick, at(second)).len();
+    }
+    // One every 5 s.
+    assert_eq!(beats, 4);
+}
+
+#[test]
 fn another_cluster_is_not_obeyed_and_the_first_one_is_remembered() {
     let mut fresh = WorkerMachine::new(
         MachineOptions {
