@@ -12,7 +12,10 @@ use crate::{
     completions::CompletionsArgs,
     config::command::ConfigArgs,
     dev::DevArgs,
-    jobs::{kill::KillArgs, list::ListArgs, logs::LogsArgs, status::StatusArgs, wait::WaitArgs},
+    jobs::{
+        explain::ExplainArgs, kill::KillArgs, list::ListArgs, logs::LogsArgs, status::StatusArgs,
+        wait::WaitArgs,
+    },
     logging::LogArgs,
     master::MasterArgs,
     run::RunArgs,
@@ -69,6 +72,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Show one driver or application
     Status(StatusArgs),
+    /// Say why something waits, where it runs or how it ended
+    Explain(ExplainArgs),
     /// Wait until a driver or application is over
     Wait(WaitArgs),
     /// Kill a driver or application
@@ -141,6 +146,7 @@ impl Command {
             | Self::Submit(_)
             | Self::Run(_)
             | Self::Status(_)
+            | Self::Explain(_)
             | Self::Wait(_)
             | Self::Kill(_)
             | Self::Logs(_)

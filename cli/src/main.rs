@@ -108,6 +108,7 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::Submit(args) => single()?.block_on(submit::run(*args)),
         Command::Run(args) => single()?.block_on(run::run(*args)),
         Command::Status(args) => single()?.block_on(jobs::status::run(args)),
+        Command::Explain(args) => single()?.block_on(jobs::explain::run(args)),
         Command::Wait(args) => single()?.block_on(jobs::wait::run(args)),
         Command::Kill(args) => single()?.block_on(jobs::kill::run(args)),
         Command::Logs(args) => single()?.block_on(jobs::logs::run(args)),

@@ -5,7 +5,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use interrex_client::control::ControlClient;
 use interrex_proto::v1::{CommandLine, DriverSpec, ResourceAmount, StatusResponse, SubmitResponse};
+use tokio::time::timeout;
 
 use crate::{
     connect::Connect,
@@ -28,6 +30,9 @@ Placeholders in the program, its arguments and environment: {{DRIVER_ID}} {{ATTE
 Ctrl-C while it waits leaves the driver running; `interrex kill` ends it.
 Repeating a submission with the same --submission-id is safe: it starts nothing twice.
 Exit codes with --wait: 0 finished, 10 failed, 11 killed; at the --timeout 12 if it has no place yet, else 6.";
+
+/// How long to ask why an accepted submission waits.
+const REASON_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Options of `interrex submit`.
 #[derive(Debug, clap::Args)]
@@ -101,6 +106,13 @@ pub(crate) async fn run(args: SubmitArgs) -> Done {
     }
     if !args.wait {
         print(&answer, args.output.output)?;
+        if answer
+            .driver
+            .as_ref()
+            .is_some_and(|d| d.state == "SUBMITTED")
+        {
+            say_why_it_waits(&client, &id).await;
+        }
         return Ok(Exit::Ok);
     }
     let (status, exit) = until_over(&client, &id, args.timeout).await?;
@@ -109,6 +121,20 @@ pub(crate) async fn run(args: SubmitArgs) -> Done {
     }
     hint(&status, exit);
     Ok(exit)
+}
+
+/// It has no place yet: says why, if that can be learned at once. The submission itself has been accepted.
+async fn say_why_it_waits(client: &ControlClient, id: &str) {
+    if let Ok(Ok(status)) = timeout(REASON_DEADLINE, client.status(id, false)).await
+        && jobs::is_waiting(&status)
+        && let Some(driver) = &status.driver
+        && !driver.message.is_empty()
+    {
+        output::say(&format!(
+            "accepted, but it waits: {}; see: interrex explain {}",
+            driver.message, driver.id
+        ));
+    }
 }
 
 fn spec(args: &SubmitArgs) -> Result<DriverSpec, Failure> {

@@ -1,5 +1,6 @@
-//! What people ask about drivers and applications: status, wait, kill, logs, list.
+//! What people ask about drivers and applications: status, explain, wait, kill, logs, list.
 
+pub(crate) mod explain;
 pub(crate) mod kill;
 pub(crate) mod list;
 pub(crate) mod logs;

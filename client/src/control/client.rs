@@ -7,11 +7,11 @@ use interrex_proto::{
     v1::{
         AddMasterRequest, AddMasterResponse, ApplicationStatus, ClearCompletedRequest,
         ClearCompletedResponse, ClusterRequest, ClusterResponse, DrainWorkersRequest,
-        DrainWorkersResponse, DriverSpec, DriverStatus, KillAllRequest, KillAllResponse,
-        KillRequest, KillResponse, ListKind, ListRequest, ListResponse, RemoveMasterRequest,
-        RemoveMasterResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse,
-        TransferLeaderRequest, TransferLeaderResponse, UndrainWorkersRequest,
-        UndrainWorkersResponse, WaitRequest, WorkerStatus,
+        DrainWorkersResponse, DriverSpec, DriverStatus, ExplainRequest, ExplainResponse,
+        KillAllRequest, KillAllResponse, KillRequest, KillResponse, ListKind, ListRequest,
+        ListResponse, RemoveMasterRequest, RemoveMasterResponse, StatusRequest, StatusResponse,
+        SubmitRequest, SubmitResponse, TransferLeaderRequest, TransferLeaderResponse,
+        UndrainWorkersRequest, UndrainWorkersResponse, WaitRequest, WorkerStatus,
         control_client::ControlClient as GrpcClient,
     },
 };
@@ -161,6 +161,16 @@ impl ControlClient {
         };
         let status = |mut c: GrpcClient<Channel>, r| async move { c.get_status(r).await };
         self.caller.call(request, self.read(stale_ok), status).await
+    }
+
+    /// Why a driver or application waits, where it runs or how it ended; what runs on a worker.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `NotFound` when there is nothing under `id`.
+    pub async fn explain(&self, id: &str) -> Result<ExplainResponse, ClientError> {
+        let request = ExplainRequest { id: id.to_owned() };
+        let explain = |mut c: GrpcClient<Channel>, r| async move { c.explain(r).await };
+        self.caller.call(request, self.read(false), explain).await
     }
 
     /// Waits until a driver or application is over, through failovers, for at most `deadline`. Once a leader has

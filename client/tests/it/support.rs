@@ -361,6 +361,13 @@ impl control_server::Control for Service {
         Err(Status::unimplemented("undrain_workers"))
     }
 
+    async fn explain(
+        &self,
+        _request: Request<v1::ExplainRequest>,
+    ) -> Result<Response<v1::ExplainResponse>, Status> {
+        Err(Status::unimplemented("explain"))
+    }
+
     async fn add_master(
         &self,
         _request: Request<v1::AddMasterRequest>,

@@ -13,9 +13,11 @@
 //! Outside input never reaches an assertion: what can be wrong is refused with a [`transition::Rejection`].
 
 mod apply;
+pub mod caps;
 pub mod command;
 pub mod config;
 pub mod effect;
+pub mod explain;
 pub mod ids;
 pub mod leader;
 pub mod liveness;

@@ -8,6 +8,7 @@
 pub mod admin;
 pub mod cluster;
 pub mod convert;
+pub mod explain;
 mod field;
 pub mod grpc;
 pub mod rest;

@@ -1,18 +1,15 @@
 //! The committed view → the messages that clients see.
 //!
-//! Pure look-ups, shared by gRPC and REST. `message` says in words what something waits for, from a
-//! [`Fleet`] that is summed up once a request. Nothing is decided here: the scheduler alone places work.
-
-use std::collections::BTreeSet;
+//! Pure look-ups, shared by gRPC and REST. `message` says in words what something waits for, in those of
+//! [`interrex_core::explain`]. Nothing is decided here: the scheduler alone places work.
 
 use interrex_core::{
-    resources::{Cores, MemoryMib},
-    spec::{DriverPayload, SPARK_CAPABILITY},
+    explain::Waits,
     state::{
         app::{Application, ApplicationState},
         driver::{Driver, DriverState},
         executor::Executor,
-        worker::{Worker, WorkerState},
+        worker::Worker,
     },
     time::Timestamp,
 };
@@ -23,16 +20,8 @@ use crate::{
     runtime::view::{ClusterView, Found},
 };
 
-/// What the workers that take work could hold at most, to explain why something waits. Made by one pass over
-/// the workers, so once a request and not once an entity.
-#[derive(Debug, Clone, Default)]
-pub struct Fleet {
-    alive: bool,
-    able: bool,
-    cores_max: u32,
-    memory_mib_max: u64,
-    capabilities: BTreeSet<String>,
-}
+/// Says why something waits; made once a request, not once an entity.
+pub type ViewWaits<'a> = Waits<'a, ClusterView>;
 
 /// The answer to a look-up: what the id names, as it is in `view`. `None`: it names nothing.
 #[must_use]
@@ -43,7 +32,7 @@ pub fn find(view: &ClusterView, id: &str) -> Option<v1::StatusResponse> {
             driver: Some(driver_status(
                 view,
                 &driver,
-                fleet_for_driver(view, &driver).as_ref(),
+                waits_of_driver(view, &driver).as_ref(),
             )),
             ..Default::default()
         },
@@ -52,7 +41,7 @@ pub fn find(view: &ClusterView, id: &str) -> Option<v1::StatusResponse> {
             application: Some(application_status(
                 view,
                 &app,
-                fleet_for_app(view, &app).as_ref(),
+                waits_of_app(view, &app).as_ref(),
             )),
             ..Default::default()
         },
@@ -69,12 +58,12 @@ pub fn is_over(view: &ClusterView, id: &str) -> Option<bool> {
     }
 }
 
-/// A driver. Without `fleet` (which costs a pass over the workers) it is not explained what it waits for.
+/// A driver. Without `waits` (which costs a pass over the workers) it is not explained what it waits for.
 #[must_use]
 pub fn driver_status(
     view: &ClusterView,
     driver: &Driver,
-    fleet: Option<&Fleet>,
+    waits: Option<&ViewWaits<'_>>,
 ) -> v1::DriverStatus {
     let worker = driver.worker.as_ref().and_then(|id| view.worker(id));
     v1::DriverStatus {
@@ -95,7 +84,7 @@ pub fn driver_status(
         memory_mib: driver.spec.memory.0,
         supervise: driver.spec.supervise,
         exit: driver.exit.map(messages::exit_message),
-        message: driver_message(driver, fleet),
+        message: driver_message(driver, waits),
         submitted_at_ms: driver.submitted_at.0,
         started_at_ms: millis(driver.started_at),
         finished_at_ms: millis(driver.finished_at),
@@ -104,12 +93,12 @@ pub fn driver_status(
     }
 }
 
-/// An application with its recorded executors; `fleet` as for [`driver_status`].
+/// An application with its recorded executors; `waits` as for [`driver_status`].
 #[must_use]
 pub fn application_status(
     view: &ClusterView,
     app: &Application,
-    fleet: Option<&Fleet>,
+    waits: Option<&ViewWaits<'_>>,
 ) -> v1::ApplicationStatus {
     let executors: Vec<_> = view.executors_of(&app.id).collect();
     let held = |e: &&&std::sync::Arc<Executor>| !e.state.is_final();
@@ -123,7 +112,7 @@ pub fn application_status(
         executors_wanted: app.executors_wanted,
         executors_completed: app.executors_completed,
         executors: executors.iter().map(|e| executor_info(view, e)).collect(),
-        message: app_message(app, executors.iter().any(|e| !e.state.is_final()), fleet),
+        message: app_message(app, executors.iter().any(|e| !e.state.is_final()), waits),
         registered_at_ms: app.registered_at.0,
         finished_at_ms: millis(app.finished_at),
     }
@@ -176,89 +165,28 @@ pub fn worker_status(view: &ClusterView, worker: &Worker) -> v1::WorkerStatus {
     }
 }
 
-// === impl Fleet ===
-
-impl Fleet {
-    /// One pass over the workers.
-    #[must_use]
-    pub fn of(view: &ClusterView) -> Self {
-        Self::sum(view.workers().map(AsRef::as_ref))
-    }
-
-    fn sum<'a>(workers: impl Iterator<Item = &'a Worker>) -> Self {
-        let mut fleet = Self::default();
-        for worker in workers.filter(|w| w.state == WorkerState::Alive) {
-            fleet.alive = true;
-            if !worker.takes_work() {
-                continue;
-            }
-            fleet.able = true;
-            fleet.cores_max = fleet.cores_max.max(worker.spec.cores.0);
-            fleet.memory_mib_max = fleet.memory_mib_max.max(worker.spec.memory.0);
-            for capability in &worker.spec.capabilities {
-                if !fleet.capabilities.contains(capability) {
-                    fleet.capabilities.insert(capability.clone());
-                }
-            }
-        }
-        fleet
-    }
-
-    /// Why something that needs this much is not placed yet.
-    fn explain(&self, cores: Cores, memory: MemoryMib, capability: Option<&str>) -> String {
-        let (cores, mib) = (cores.0, memory.0);
-        let missing = capability.filter(|c| !self.capabilities.contains(*c));
-        if !self.alive {
-            return "waiting for an agent: none is alive".to_owned();
-        }
-        if !self.able {
-            return "waiting for an agent: those that are alive are being drained or take no new work"
-                .to_owned();
-        }
-        if let Some(capability) = missing {
-            return format!("no agent offers the capability `{capability}`");
-        }
-        if cores > self.cores_max || mib > self.memory_mib_max {
-            return format!(
-                "no agent is large enough for {cores} cores and {mib} MiB: the largest offers {} cores, {} MiB",
-                self.cores_max, self.memory_mib_max
-            );
-        }
-        format!("waiting for a worker with {cores} cores and {mib} MiB free")
-    }
-}
-
-fn driver_message(driver: &Driver, fleet: Option<&Fleet>) -> String {
-    match fleet {
-        Some(fleet) if driver_waits(driver) && driver.message.is_empty() => {
-            let capability = match &driver.spec.payload {
-                DriverPayload::Command(_) => None,
-                DriverPayload::Spark(_) => Some(SPARK_CAPABILITY),
-            };
-            fleet.explain(driver.spec.cores, driver.spec.memory, capability)
-        }
+fn driver_message(driver: &Driver, waits: Option<&ViewWaits<'_>>) -> String {
+    match waits {
+        Some(waits) if driver_waits(driver) && driver.message.is_empty() => waits.driver(driver),
         Some(_) | None => driver.message.clone(),
     }
 }
 
-fn app_message(app: &Application, has_executors: bool, fleet: Option<&Fleet>) -> String {
-    let waits = app_waits(app) && !has_executors && app.executors_wanted != Some(0);
-    match fleet {
-        Some(fleet) if waits && app.message.is_empty() => {
-            let cores = app.spec.cores_per_executor.unwrap_or(Cores(1));
-            fleet.explain(cores, app.spec.memory_per_executor, None)
-        }
+fn app_message(app: &Application, has_executors: bool, waits: Option<&ViewWaits<'_>>) -> String {
+    let waiting = app_waits(app) && !has_executors && app.executors_wanted != Some(0);
+    match waits {
+        Some(waits) if waiting && app.message.is_empty() => waits.app(app),
         Some(_) | None => app.message.clone(),
     }
 }
 
-/// A fleet where `driver` waits; else nothing has to be explained.
-fn fleet_for_driver(view: &ClusterView, driver: &Driver) -> Option<Fleet> {
-    driver_waits(driver).then(|| Fleet::of(view))
+/// What explains the waiting of `driver`; `None`: it does not wait.
+fn waits_of_driver<'a>(view: &'a ClusterView, driver: &Driver) -> Option<ViewWaits<'a>> {
+    driver_waits(driver).then(|| Waits::of(view))
 }
 
-fn fleet_for_app(view: &ClusterView, app: &Application) -> Option<Fleet> {
-    app_waits(app).then(|| Fleet::of(view))
+fn waits_of_app<'a>(view: &'a ClusterView, app: &Application) -> Option<ViewWaits<'a>> {
+    app_waits(app).then(|| Waits::of(view))
 }
 
 fn driver_waits(driver: &Driver) -> bool {
@@ -285,63 +213,4 @@ fn app_waits(app: &Application) -> bool {
 
 fn millis(at: Option<Timestamp>) -> u64 {
     at.map(|at| at.0).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use interrex_core::spec::WorkerSpec;
-
-    use super::*;
-
-    fn worker(cores: u32, memory: u64, capabilities: &[&str]) -> Worker {
-        Worker {
-            drain: None,
-            not_accepting: String::new(),
-            id: "w1".into(),
-            spec: Arc::new(WorkerSpec {
-                cores: Cores(cores),
-                memory: MemoryMib(memory),
-                capabilities: capabilities.iter().map(|c| (*c).to_owned()).collect(),
-                ..WorkerSpec::default()
-            }),
-            state: WorkerState::Alive,
-            registered_at: Timestamp(0),
-        }
-    }
-
-    #[test]
-    fn waiting_is_explained_in_words() {
-        let explain = |workers: &[Worker], capability| {
-            Fleet::sum(workers.iter()).explain(Cores(8), MemoryMib(4096), capability)
-        };
-        assert_eq!(explain(&[], None), "waiting for an agent: none is alive");
-        let dead = Worker {
-            state: WorkerState::Dead,
-            ..worker(64, 65536, &[])
-        };
-        assert_eq!(
-            explain(&[dead], None),
-            "waiting for an agent: none is alive"
-        );
-        let drained = Worker {
-            drain: Some(Default::default()),
-            ..worker(64, 65536, &[])
-        };
-        assert!(explain(&[drained], None).contains("being drained"));
-        let big = worker(16, 8192, &[]);
-        assert_eq!(
-            explain(std::slice::from_ref(&big), Some("spark")),
-            "no agent offers the capability `spark`"
-        );
-        assert_eq!(
-            explain(&[big], None),
-            "waiting for a worker with 8 cores and 4096 MiB free"
-        );
-        assert_eq!(
-            explain(&[worker(4, 8192, &["spark"])], Some("spark")),
-            "no agent is large enough for 8 cores and 4096 MiB: the largest offers 4 cores, 8192 MiB"
-        );
-    }
 }

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use interrex_core::{
     command::Command,
     ids::{Epoch, WorkerId},
+    time::Timestamp,
     transition::Reply,
 };
 use interrex_persistence::{
@@ -322,6 +323,12 @@ impl MasterHandle {
     #[must_use]
     pub fn since_last_turn(&self) -> Duration {
         self.shared.pulse.since_last()
+    }
+
+    /// The time, by the clock that the leader decides by.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
     }
 
     /// Changes whenever this master starts or stops serving as the leader.

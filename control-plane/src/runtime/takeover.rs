@@ -124,6 +124,7 @@ impl Unfit {
 fn first_view(machine: &LeaderMachine, heartbeats: Arc<Heartbeats>) -> ClusterView {
     let state = machine.state();
     let mut view = ClusterView::new(machine.epoch(), heartbeats);
+    view.set_config(state.config().clone());
     view.set_recovery(state.recovery_state());
     view.apply(&[Mutation::PutMeta(state.meta().clone())]);
     state

@@ -4,12 +4,15 @@
 //! replies of that commit leave, so an acknowledged write is always visible. Every map is persistent, so a
 //! clone costs O(1) and applying costs O(change). A view never shows what is not durable.
 
+mod caps;
+mod facts;
 mod load;
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
 use interrex_core::{
+    config::ClusterConfig,
     ids::{AppId, DriverId, Epoch, ExecutorId, RequestId, WorkerId},
     state::{
         app::{Application, ApplicationState},
@@ -23,7 +26,10 @@ use interrex_core::{
 };
 
 pub use self::load::WorkerLoad;
-use self::load::{Booking, driver_booking, executor_booking};
+use self::{
+    caps::CapUse,
+    load::{Booking, driver_booking, executor_booking},
+};
 use crate::runtime::heartbeats::Heartbeats;
 
 /// The committed state of the cluster at one moment.
@@ -44,6 +50,8 @@ pub struct ClusterView {
     requests: OrdMap<RequestId, Created>,
     loads: OrdMap<WorkerId, WorkerLoad>,
     counts: Counts,
+    caps: CapUse,
+    config: Arc<ClusterConfig>,
     heartbeats: Arc<Heartbeats>,
 }
 
@@ -247,6 +255,11 @@ impl ClusterView {
         self.quarantined = quarantined;
     }
 
+    /// Sets what the leader decides by, for explanations.
+    pub fn set_config(&mut self, config: ClusterConfig) {
+        self.config = Arc::new(config);
+    }
+
     /// Sets how far recovery is.
     pub fn set_recovery(&mut self, recovery: RecoveryState) {
         self.recovery = recovery;
@@ -329,6 +342,7 @@ impl ClusterView {
                 adjust(&mut self.counts.memory_mib_offered, memory, joins);
             }
         }
+        self.caps.worker(old, new);
     }
 
     fn rebook_driver(&mut self, old: Option<&Driver>, new: Option<&Driver>) {
@@ -337,6 +351,7 @@ impl ClusterView {
             old.map(|old| old.state),
             new.map(|new| new.state),
         );
+        self.caps.driver(old, new);
         self.rebook(old.and_then(driver_booking), new.and_then(driver_booking));
     }
 
@@ -346,6 +361,13 @@ impl ClusterView {
             old.map(|old| old.state),
             new.map(|new| new.state),
         );
+        // An executor that holds something keeps its application from being forgotten.
+        let app = old
+            .or(new)
+            .and_then(|executor| self.apps.get(&executor.app));
+        if let Some(app) = app {
+            self.caps.executor(&app.spec.user, old, new);
+        }
         self.rebook(
             old.and_then(executor_booking),
             new.and_then(executor_booking),

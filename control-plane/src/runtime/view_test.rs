@@ -109,3 +109,97 @@ fn pages_continue_after_an_id() {
     assert_eq!(page.collect::<Vec<_>>(), vec!["d2", "d3"]);
     assert_eq!(view.drivers_after(None).count(), 3);
 }
+
+#[test]
+fn the_view_knows_what_the_leader_knows_about_caps() {
+    use interrex_core::{
+        command::{Command, ProcessChange, Report, Subject},
+        config::ClusterConfig,
+        explain::{Facts, Topic, explain},
+        ids::{Fingerprint, ReportSequence},
+        spec::ApplicationSpec,
+        state::{cluster::ClusterState, driver::Exit},
+    };
+    let config = ClusterConfig {
+        user_cores_max: Some(Cores(6)),
+        ..ClusterConfig::default()
+    };
+    let mut state = ClusterState::recover(config.clone(), Default::default(), Timestamp(1));
+    let mut view = ClusterView::new(Epoch(1), Arc::default());
+    view.set_config(config);
+    let mut check = |command: Command| {
+        view.apply(&state.apply(Timestamp(1), command).mutations);
+        assert_eq!(Facts::share(&view), Facts::share(&state));
+        assert_eq!(view.drivers_placed(), state.drivers_placed());
+        for user in ["ann", "bob", ""] {
+            assert_eq!(view.user_cores(user), state.user_cores(user), "{user}");
+        }
+        let drivers = state.drivers().map(|x| Topic::Driver(x.id.clone()));
+        let apps = state.apps().map(|x| Topic::App(x.id.clone()));
+        let workers = state.workers().map(|x| Topic::Worker(x.id.clone()));
+        for topic in drivers.chain(apps).chain(workers) {
+            let now = Timestamp(1);
+            assert_eq!(explain(&view, &topic, now), explain(&state, &topic, now));
+        }
+    };
+    let spec = |user: &str, needs_executors| DriverSpec {
+        at_most_once: false,
+        needs_executors,
+        priority: 0,
+        name: "n".into(),
+        user: user.into(),
+        payload: DriverPayload::Command(CommandLine::default()),
+        cores: Cores(2),
+        memory: MemoryMib(1),
+        resources: BTreeMap::new(),
+        supervise: false,
+    };
+    let register = || Command::RegisterWorker {
+        worker: "w1".into(),
+        spec: Arc::new(WorkerSpec {
+            cores: Cores(8),
+            memory: MemoryMib(1024),
+            ..WorkerSpec::default()
+        }),
+        report: Default::default(),
+    };
+    check(register());
+    for (n, spec) in [spec("ann", true), spec("ann", true), spec("bob", true)]
+        .into_iter()
+        .enumerate()
+    {
+        check(Command::SubmitDriver {
+            request: RequestId::new(format!("r{n}")),
+            fingerprint: Fingerprint([0; 32]),
+            spec: Arc::new(spec),
+        });
+    }
+    check(Command::RegisterApplication {
+        request: "a".into(),
+        fingerprint: Fingerprint([0; 32]),
+        app: None,
+        spec: Arc::new(ApplicationSpec {
+            user: "ann".into(),
+            cores_per_executor: Some(Cores(1)),
+            ..ApplicationSpec::default()
+        }),
+    });
+    check(Command::Report {
+        worker: "w1".into(),
+        report: Report {
+            sequence: ReportSequence(1),
+            at: Timestamp(1),
+            subject: Subject::Driver {
+                driver: "driver-19700101000000-0000".into(),
+                attempt: Attempt(1),
+            },
+            change: ProcessChange::Exited(Exit {
+                code: Some(0),
+                signal: None,
+            }),
+        },
+    });
+    // It comes back with nothing: everything is placed anew, or over.
+    check(register());
+    check(Command::KillAllDrivers { request: None });
+}

@@ -46,6 +46,14 @@ async fn submit(
         .map(tonic::Response::into_inner)
 }
 
+async fn explain(master: &RunningMaster, id: &str) -> Result<v1::ExplainResponse, Status> {
+    let request = v1::ExplainRequest { id: id.into() };
+    client(master)
+        .explain(request)
+        .await
+        .map(tonic::Response::into_inner)
+}
+
 #[tokio::test]
 async fn a_submission_is_accepted_once_and_its_waiting_explained() {
     let cluster = Cluster::default();
@@ -84,7 +92,16 @@ async fn a_submission_is_accepted_once_and_its_waiting_explained() {
             status.driver.expect("a driver").message,
             "waiting for an agent: none is alive"
         );
+        let explained = explain(&master, id).await.expect("found");
+        assert_eq!(
+            (explained.id.as_str(), explained.kind.as_str()),
+            (driver.id.as_str(), "driver")
+        );
+        assert_eq!(explained.summary, "waiting for an agent: none is alive");
+        assert!(explained.waits[0].hopeless);
     }
+    let nothing = explain(&master, "nobody").await.expect_err("nothing there");
+    assert_eq!(nothing.code(), Code::NotFound);
     let request = v1::StatusRequest {
         id: "nobody".into(),
         stale_ok: true,

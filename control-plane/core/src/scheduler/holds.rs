@@ -43,33 +43,14 @@ impl Application {
     }
 }
 
-// === impl ClusterConfig ===
-
-impl ClusterConfig {
-    /// Cores that drivers which need executors may hold together, where workers offer `cores_offered`; one such driver
-    /// may run in any case. `None`: no limit.
-    #[must_use]
-    pub fn driver_share_of(&self, cores_offered: u64) -> Option<u64> {
-        self.driver_share_max
-            .map(|percent| cores_offered.saturating_mul(u64::from(percent)) / 100)
-    }
-}
-
 // === impl Hold ===
 
 impl Hold {
     /// Whether this cap allows so many cores more.
     pub(crate) fn allows(&self, cores: u64, sums: &Sums, config: &ClusterConfig) -> bool {
-        let more = |held: u64| held.saturating_add(cores);
         match self {
-            Self::DriverShare => {
-                let share = config.driver_share_of(sums.cores_offered);
-                sums.sharing.count == 0 || share.is_none_or(|max| more(sums.sharing.cores) <= max)
-            }
-            Self::User(user) => {
-                let max = config.user_cores_max;
-                max.is_none_or(|max| more(sums.of_user(user)) <= u64::from(max.0))
-            }
+            Self::DriverShare => sums.share.allows(cores, config),
+            Self::User(user) => config.user_may_have(sums.of_user(user), cores),
         }
     }
 }

@@ -11,8 +11,7 @@ impl ClusterState {
     pub(super) fn recount_offer(&mut self, before: Option<&Worker>, after: Option<&Worker>) {
         let offer = |worker: Option<&Worker>| worker.map_or(0, Worker::cores_offered);
         let (before, after) = (offer(before), offer(after));
-        let sum = &mut self.index.sums.cores_offered;
-        *sum = sum.saturating_sub(before).saturating_add(after);
+        self.index.sums.share.offer(before, after);
         if after > before {
             self.index.waiting.loosen(&Hold::DriverShare);
         }
@@ -31,12 +30,12 @@ impl ClusterState {
         let bill = Some((spec.user.clone(), cores));
         if holds {
             if spec.needs_executors {
-                self.index.sums.sharing.add(cores);
+                self.index.sums.share.add(spec.cores);
             }
             self.recount_user(None, bill);
         } else {
             if spec.needs_executors {
-                self.index.sums.sharing.take(cores);
+                self.index.sums.share.take(spec.cores);
                 self.index.waiting.loosen(&Hold::DriverShare);
             }
             self.recount_user(bill, None);

@@ -7,6 +7,7 @@ mod applications;
 mod drain;
 mod drivers;
 mod dynamic_allocation;
+mod explain;
 mod gates;
 mod holds;
 mod priorities;
@@ -18,6 +19,7 @@ mod reports;
 mod scale;
 #[cfg(test)]
 mod specs;
+mod starts;
 #[cfg(test)]
 mod steps;
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use interrex_core::{
     command::{Command, WorkersNamed},
     config::ClusterConfig,
+    explain::{Topic, explain},
     ids::{Attempt, DriverId},
     resources::Cores,
     state::{
         driver::{Driver, DriverState},
         worker::WorkerState,
     },
+    time::Timestamp,
     transition::Reply,
 };
 use proptest::prelude::*;
@@ -123,6 +125,30 @@ proptest! {
 proptest! {
     // Each case plays more than 400 rounds.
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_waits_fits_nowhere_or_is_said_to_be_held(
+        config in config(),
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut cluster = Cluster::new(config);
+        for step in &steps {
+            run(&mut cluster, step);
+        }
+        let now = Timestamp(cluster.now);
+        let drivers = cluster.state.drivers();
+        let waiting = drivers.filter(|x| !x.state.is_final() && x.not_before.is_none());
+        let drivers = waiting.map(|x| Topic::Driver(x.id.clone()));
+        let apps = cluster.state.apps().filter(|x| x.not_before.is_none());
+        for topic in drivers.chain(apps.map(|x| Topic::App(x.id.clone()))) {
+            let explained = explain(&cluster.state, &topic, now).expect("it is there");
+            prop_assert!(!explained.summary.is_empty());
+            for wait in &explained.waits {
+                let fits = wait.workers.iter().any(|verdict| verdict.fits);
+                prop_assert!(!fits || wait.hopeless || !wait.held.is_empty(), "{:?}", explained);
+            }
+        }
+    }
 
     #[test]
     fn when_faults_stop_everything_comes_to_an_end(

@@ -15,12 +15,15 @@ use interrex_proto::{
     limits::{MESSAGE_BYTES_MAX, WAIT_MAX},
     v1::{self, control_server::ControlServer},
 };
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 use tonic::{Request, Response, Status};
 
 use super::{deadline, drains, drains::request_key, errors, list};
 use crate::{
-    edge::{cluster, convert, status, validate},
+    edge::{cluster, convert, explain, status, validate},
     metrics::{self, Source},
     runtime::{handle::MasterHandle, view::ClusterView},
 };
@@ -32,6 +35,9 @@ pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a change of membership (a new master has to catch up).
 pub const MEMBERSHIP_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Explanations made at a time; each may look at every worker and driver.
+pub const EXPLAIN_CONCURRENT_MAX: usize = 2;
+
 /// Answers with a message or a status.
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -39,12 +45,19 @@ type Answer<T> = Result<Response<T>, Status>;
 #[derive(Debug, Clone)]
 pub struct Control {
     handle: MasterHandle,
+    /// Turns of those who want an explanation.
+    explanations: Arc<Semaphore>,
 }
 
 /// The service, ready to be mounted, with its message bounds.
 #[must_use]
 pub fn service(handle: MasterHandle) -> ControlServer<Control> {
-    ControlServer::new(Control { handle })
+    let explanations = Arc::new(Semaphore::new(EXPLAIN_CONCURRENT_MAX));
+    let control = Control {
+        handle,
+        explanations,
+    };
+    ControlServer::new(control)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(usize::MAX)
 }
@@ -144,6 +157,10 @@ impl v1::control_server::Control for Control {
             list::page(&view, &request)
         })
         .await
+    }
+
+    async fn explain(&self, request: Request<v1::ExplainRequest>) -> Answer<v1::ExplainResponse> {
+        observed("Explain", self.do_explain(request)).await
     }
 
     async fn get_cluster(&self, _: Request<v1::ClusterRequest>) -> Answer<v1::ClusterResponse> {
@@ -290,6 +307,32 @@ impl Control {
             let change = views.wait_for(|view| status::is_over(view, &id) != Some(false));
             // A change, the end of the wait and the end of this master all lead to one more read.
             let _woken = tokio::time::timeout_at(reconfirm, change).await.is_ok();
+        }
+    }
+
+    /// Looks at every worker and driver of a view: on a thread for such work, and for few callers at a time.
+    async fn do_explain(
+        &self,
+        request: Request<v1::ExplainRequest>,
+    ) -> Result<v1::ExplainResponse, Status> {
+        let limit = deadline(request.metadata());
+        let id = request.into_inner().id;
+        validate::id("id", &id).map_err(|e| errors::field(&e))?;
+        let began = Instant::now();
+        let Ok(turn) = timeout(limit, self.explanations.clone().acquire_owned()).await else {
+            return Err(Status::resource_exhausted(format!(
+                "{EXPLAIN_CONCURRENT_MAX} explanations are being made and others wait; try again"
+            )));
+        };
+        let view = self.read(limit.saturating_sub(began.elapsed())).await?;
+        let (now, asked) = (self.handle.now(), id.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            explain::find(&view, &asked, now)
+        });
+        match work.await {
+            Ok(found) => found.ok_or_else(|| not_found(id)),
+            Err(error) => Err(Status::internal(format!("the explanation failed: {error}"))),
         }
     }
 

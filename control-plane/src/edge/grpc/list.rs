@@ -1,6 +1,9 @@
 //! Pages of a list. Pure: a page is cut from a view.
 
-use interrex_core::ids::{AppId, DriverId, WorkerId};
+use interrex_core::{
+    explain::Waits,
+    ids::{AppId, DriverId, WorkerId},
+};
 use interrex_proto::{limits::PAGE_SIZE_MAX, v1};
 use tonic::Status;
 
@@ -34,17 +37,17 @@ pub(super) fn page(
     let mut response = v1::ListResponse::default();
     match request.kind() {
         v1::ListKind::Drivers => {
-            let fleet = status::Fleet::of(view);
+            let waits = Waits::of(view);
             let after = token.map(DriverId::from);
             (response.drivers, response.next_page_token) = take(
                 view.drivers_after(after.as_ref()),
                 size,
                 |d| d.id.to_string(),
-                |d| wanted(d.state.name()).then(|| status::driver_status(view, d, Some(&fleet))),
+                |d| wanted(d.state.name()).then(|| status::driver_status(view, d, Some(&waits))),
             );
         }
         v1::ListKind::Applications => {
-            let fleet = status::Fleet::of(view);
+            let waits = Waits::of(view);
             let after = token.map(AppId::from);
             (response.applications, response.next_page_token) = take(
                 view.apps_after(after.as_ref()),
@@ -52,7 +55,7 @@ pub(super) fn page(
                 |a| a.id.to_string(),
                 |a| {
                     wanted(a.state.name())
-                        .then(|| status::application_status(view, a, Some(&fleet)))
+                        .then(|| status::application_status(view, a, Some(&waits)))
                 },
             );
         }

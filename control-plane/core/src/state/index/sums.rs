@@ -3,22 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::caps::Share;
+
 /// Cores, by what caps ask about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Cores of workers that take new work: alive and not being drained.
-    pub(crate) cores_offered: u64,
-    /// Drivers that need executors and hold resources.
-    pub(crate) sharing: Held,
+    /// What workers offer, and what drivers that need executors hold of it.
+    pub(crate) share: Share,
     /// Cores that each user's drivers and executors hold together; nobody with none.
     pub(crate) by_user: BTreeMap<String, u64>,
-}
-
-/// How many hold how much.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Held {
-    pub(crate) count: u64,
-    pub(crate) cores: u64,
 }
 
 // === impl Sums ===
@@ -46,19 +39,5 @@ impl Sums {
                 self.by_user.remove(user);
             }
         }
-    }
-}
-
-// === impl Held ===
-
-impl Held {
-    pub(crate) fn add(&mut self, cores: u64) {
-        self.count = self.count.saturating_add(1);
-        self.cores = self.cores.saturating_add(cores);
-    }
-
-    pub(crate) fn take(&mut self, cores: u64) {
-        self.count = self.count.saturating_sub(1);
-        self.cores = self.cores.saturating_sub(cores);
     }
 }

@@ -204,14 +204,12 @@ impl ClusterState {
 
     /// What caps are measured by.
     pub(super) fn check_sums(&self, faults: &mut Faults) {
-        let mut sums = Sums {
-            cores_offered: self.workers.values().map(|w| w.cores_offered()).sum(),
-            ..Sums::default()
-        };
+        let mut sums = Sums::default();
+        sums.share.cores_offered = self.workers.values().map(|w| w.cores_offered()).sum();
         for driver in self.drivers.values().filter(|d| d.state.is_placed()) {
             let cores = u64::from(driver.spec.cores.0);
             if driver.spec.needs_executors {
-                sums.sharing.add(cores);
+                sums.share.add(driver.spec.cores);
             }
             sums.add_user(&driver.spec.user, cores);
         }

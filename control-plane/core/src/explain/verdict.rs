@@ -1,0 +1,173 @@
+//! Each worker in turn: could it take this, and if not, what is in the way.
+
+use std::collections::BTreeMap;
+
+use super::{Facts, Verdict, WORKERS_LISTED_MAX};
+use crate::{
+    resources::Demand,
+    state::{
+        index::place::Gate,
+        worker::{Worker, WorkerState},
+    },
+};
+
+/// How many executors of a gated group could start at once on all workers: as they are, and if they were empty.
+pub(super) fn rooms(facts: &impl Facts, demand: &Demand, gate: Gate) -> (u64, u64) {
+    let (mut now, mut empty) = (0_u64, 0_u64);
+    for worker in facts.workers().filter(|worker| worker.takes_work()) {
+        let spec = &worker.spec;
+        let (cores, memory) = facts.in_use(&worker.id);
+        let offered = |name: &str| spec.resources.get(name).map_or(0, Vec::len) as u64;
+        let left = |name: &str| offered(name).saturating_sub(held(facts, worker, name));
+        let free = (
+            u64::from(spec.cores.0.saturating_sub(cores.0)),
+            spec.memory.0.saturating_sub(memory.0),
+        );
+        let all = (u64::from(spec.cores.0), spec.memory.0);
+        now = now.saturating_add(room(demand, gate, free, left));
+        empty = empty.saturating_add(room(demand, gate, all, offered));
+    }
+    (now, empty)
+}
+
+fn room(demand: &Demand, gate: Gate, free: (u64, u64), addresses: impl Fn(&str) -> u64) -> u64 {
+    let times = |free: u64, each: u64| free.checked_div(each).unwrap_or(u64::MAX);
+    let by_cores = times(free.0, u64::from(demand.cores.0));
+    let by_memory = times(free.1, demand.memory.0);
+    let resources = demand.resources.iter();
+    let by_resources = resources.map(|(name, amount)| times(addresses(name), u64::from(*amount)));
+    let room = by_resources.fold(by_cores.min(by_memory), u64::min);
+    if gate.one_a_worker { room.min(1) } else { room }
+}
+
+/// What is to be said about a worker: a word for counting, and a sentence.
+struct Finding {
+    kind: &'static str,
+    words: String,
+}
+
+const FITS: &str = "fits";
+
+/// What workers say: those that are listed, and how many more there are of each kind.
+pub(super) type Verdicts = (Vec<Verdict>, Vec<(&'static str, u64)>);
+
+/// Asks every worker, in the order of ids.
+pub(super) fn verdicts(facts: &impl Facts, demand: &Demand) -> Verdicts {
+    let mut listed = Vec::new();
+    let mut more: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for worker in facts.workers() {
+        let finding = finding(facts, worker, demand);
+        if listed.len() < WORKERS_LISTED_MAX {
+            listed.push(Verdict {
+                worker: worker.id.clone(),
+                fits: finding.kind == FITS,
+                words: finding.words,
+            });
+        } else {
+            *more.entry(finding.kind).or_default() += 1;
+        }
+    }
+    (listed, more.into_iter().collect())
+}
+
+fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
+    let spec = &worker.spec;
+    let says = |kind, words: &str| Finding {
+        kind,
+        words: words.to_owned(),
+    };
+    match worker.state {
+        WorkerState::Alive => {}
+        WorkerState::Unknown => {
+            return says(
+                "not alive",
+                "not alive: its agent has not reported to this leader yet",
+            );
+        }
+        WorkerState::Dead => return says("not alive", "not alive: dead"),
+    }
+    if let Some(drain) = &worker.drain {
+        return says("draining", &with_reason("draining", &drain.reason));
+    }
+    if !worker.not_accepting.is_empty() {
+        let words = with_reason("takes no new work", &worker.not_accepting);
+        return says("takes no new work", &words);
+    }
+    if let Some(capability) = &demand.capability
+        && !spec.capabilities.contains(capability)
+    {
+        return says(
+            "lacks a capability",
+            &format!("lacks the capability `{capability}`"),
+        );
+    }
+    let (cores, memory) = facts.in_use(&worker.id);
+    if cores > spec.cores || memory > spec.memory {
+        return says(
+            "offers less than it holds",
+            "offers less than what runs there holds",
+        );
+    }
+    let free = (spec.cores.0 - cores.0, spec.memory.0 - memory.0);
+    let mut lacks = Vec::new();
+    if free.0 < demand.cores.0 {
+        let words = lack("cores", u64::from(free.0), u64::from(spec.cores.0), "");
+        lacks.push(("lacks cores", words));
+    }
+    if free.1 < demand.memory.0 {
+        lacks.push((
+            "lacks memory",
+            lack("memory", free.1, spec.memory.0, " MiB"),
+        ));
+    }
+    for (name, amount) in &demand.resources {
+        let offered = spec.resources.get(name).map_or(0, Vec::len) as u64;
+        let free = offered.saturating_sub(held(facts, worker, name));
+        if free < u64::from(*amount) {
+            lacks.push((
+                "lacks a resource",
+                lack(&format!("resource {name}"), free, offered, ""),
+            ));
+        }
+    }
+    let Some((kind, _)) = lacks.first() else {
+        return says(FITS, FITS);
+    };
+    let words: Vec<_> = lacks.iter().map(|(_, words)| words.as_str()).collect();
+    says(kind, &format!("lacks {}", words.join(", ")))
+}
+
+/// `cores (has 1 of 4 free)`.
+fn lack(what: &str, free: u64, offered: u64, unit: &str) -> String {
+    format!("{what} (has {free} of {offered}{unit} free)")
+}
+
+/// Offered addresses of a resource that something holds. Costs what runs there.
+fn held(facts: &impl Facts, worker: &Worker, resource: &str) -> u64 {
+    let offered = worker.spec.resources.get(resource);
+    let counts = |addresses: Option<&Vec<String>>| {
+        addresses.map_or(0, |held| {
+            let is_offered = |address: &&String| offered.is_some_and(|o| o.contains(*address));
+            held.iter().filter(is_offered).count()
+        })
+    };
+    let drivers = facts.drivers_on(&worker.id);
+    let drivers = drivers.iter().filter_map(|id| facts.driver(id));
+    let executors = facts.executors_on(&worker.id);
+    let executors = executors
+        .iter()
+        .filter_map(|(app, id)| facts.executor(app, *id));
+    let held = drivers
+        .map(|driver| counts(driver.resources.get(resource)))
+        .chain(executors.map(|executor| counts(executor.resources.get(resource))));
+    held.sum::<usize>() as u64
+}
+
+/// `what`, and why if somebody said so.
+pub(super) fn with_reason(what: &str, reason: &str) -> String {
+    if reason.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what}: {reason}")
+    }
+}
