@@ -1,13 +1,14 @@
 //! `interrex bench`: measurements on this machine, as a table for people or one JSON object a line.
 //!
 //! Figures are printed, never asserted: a busy machine is no fault of the code. Each bench starts a cluster
-//! of its own (real processes, a directory that is removed afterwards) unless it is told where one is.
+//! of its own (real processes, a directory that is removed afterwards) unless it is told where one is, or needs none.
 
 mod etcd;
 mod failover;
 mod own;
 mod recover;
 mod report;
+mod schedule;
 mod submit;
 
 use clap::Subcommand;
@@ -21,6 +22,7 @@ Examples:
   interrex bench submit --clients 1,16,64,256 --seconds 10
   interrex bench submit --rest --queued 50000
   interrex bench recover --drivers 100000
+  interrex bench schedule --workers 2000 --apps 500 --queued 100000
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
 
@@ -49,6 +51,11 @@ enum BenchCommand {
     /// From the start of a master with many stored drivers until it leads
     #[command(after_help = "Example:\n  interrex bench recover --drivers 100000")]
     Recover(recover::RecoverArgs),
+    /// What one decision of the scheduler costs, by the size of the cluster; no cluster is started
+    #[command(
+        after_help = "Example:\n  interrex bench schedule --workers 2000,10000 --apps 500,2000"
+    )]
+    Schedule(schedule::ScheduleArgs),
 }
 
 /// Runs `interrex bench`.
@@ -58,5 +65,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Failover(args) => failover::run(args, format).await,
         BenchCommand::Submit(args) => submit::run(args, format).await,
         BenchCommand::Recover(args) => recover::run(args, format).await,
+        BenchCommand::Schedule(args) => schedule::run(args, format).await,
     }
 }

@@ -24,6 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "interrex-agent",
             "interrex-client",
             "interrex-control-plane",
+            "interrex-core",
             "interrex-persistence",
             "interrex-proto",
             "interrex-chaos",

@@ -50,6 +50,42 @@ fn submission_is_measured_for_each_number_of_clients_and_both_apis() {
 }
 
 #[test]
+fn scheduling_is_measured_for_each_size_and_event() {
+    let args = [
+        "schedule",
+        "--workers",
+        "4,8",
+        "--apps",
+        "2",
+        "--queued",
+        "9",
+    ];
+    let found = lines(&[&args[..], &["--events", "5"]].concat());
+    assert_eq!(found.len(), 8, "{found:?}");
+    for line in &found {
+        assert_eq!(line["params"]["queued"], 9);
+        assert_eq!(line["metrics"]["count"], 5, "{line}");
+        assert!(line["metrics"]["p99_seconds"].is_number());
+    }
+    // In a full cluster no driver finds a place.
+    let full = lines(&[
+        "schedule",
+        "--workers",
+        "4",
+        "--apps",
+        "2",
+        "--events",
+        "5",
+        "--hungry",
+    ]);
+    let events: Vec<_> = full.iter().map(|line| &line["params"]["event"]).collect();
+    assert_eq!(
+        events,
+        ["executor_running", "executor_replaced", "submission_queued"]
+    );
+}
+
+#[test]
 fn recovery_is_measured_with_the_memory_of_the_master() {
     let found = lines(&["recover", "--drivers", "50", "--rounds", "1"]);
     assert_eq!(found[0]["params"]["drivers"], 50);
