@@ -85,20 +85,24 @@ impl ClusterState {
         scope: Scope,
         grown: &BTreeSet<WorkerId>,
     ) -> Option<WorkerId> {
+        let among = |workers: &BTreeSet<WorkerId>| {
+            let bound = after.map_or(Bound::Unbounded, Bound::Excluded);
+            workers
+                .range::<WorkerId, _>((bound, Bound::Unbounded))
+                .find(|id| self.fits_on(id, demand))
+                .cloned()
+        };
         match scope {
-            Scope::All => {
-                let cores = u64::from(demand.cores.0);
-                self.index
-                    .free
-                    .next_by_id(after, cores, |id| self.fits_on(id, demand))
-            }
-            Scope::Grown => {
-                let bound = after.map_or(Bound::Unbounded, Bound::Excluded);
-                grown
-                    .range::<WorkerId, _>((bound, Bound::Unbounded))
-                    .find(|id| self.fits_on(id, demand))
-                    .cloned()
-            }
+            Scope::Grown => among(grown),
+            Scope::All => match self.index.free.rare(demand) {
+                Some(rare) => among(&rare),
+                None => {
+                    let cores = u64::from(demand.cores.0);
+                    self.index
+                        .free
+                        .next_by_id(after, cores, |id| self.fits_on(id, demand))
+                }
+            },
         }
     }
 

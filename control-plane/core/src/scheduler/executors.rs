@@ -153,43 +153,41 @@ impl ClusterState {
         grown: &BTreeSet<WorkerId>,
         most: usize,
     ) -> Vec<WorkerId> {
-        let policy = self.config.worker_selection;
         match scope {
-            Scope::All => {
-                if demand.memory.0 > self.index.free.memory_max() {
-                    return Vec::new();
-                }
-                let unit = u64::from(demand.cores.0);
-                self.index
+            Scope::Grown => self.fitting(demand, grown, most),
+            Scope::All => match self.index.free.rare(demand) {
+                Some(rare) => self.fitting(demand, &rare, most),
+                None => self
+                    .index
                     .free
-                    .ordered_with(policy, unit)
+                    .ordered_with(self.config.worker_selection, u64::from(demand.cores.0))
                     .filter(|id| self.fits_on(id, demand))
                     .take(most)
                     .cloned()
-                    .collect()
-            }
-            Scope::Grown => {
-                let mut fitting: Vec<_> = grown
-                    .iter()
-                    .filter(|id| self.fits_on(id, demand))
-                    .filter_map(|id| Some((rank(policy, self.index.free.get(id)?), id)))
-                    .collect();
-                fitting.sort_unstable();
-                match policy {
-                    WorkerSelection::CoresFreeDesc | WorkerSelection::MemoryFreeDesc => {
-                        fitting.reverse();
-                    }
-                    WorkerSelection::CoresFreeAsc
-                    | WorkerSelection::MemoryFreeAsc
-                    | WorkerSelection::WorkerId => {}
-                }
-                fitting
-                    .into_iter()
-                    .take(most)
-                    .map(|(_, id)| id.clone())
-                    .collect()
-            }
+                    .collect(),
+            },
         }
+    }
+
+    /// The first `most` of these, in the order of the policy, that can take one executor.
+    fn fitting(&self, demand: &Demand, workers: &BTreeSet<WorkerId>, most: usize) -> Vec<WorkerId> {
+        let policy = self.config.worker_selection;
+        let mut fitting: Vec<_> = workers
+            .iter()
+            .filter(|id| self.fits_on(id, demand))
+            .filter_map(|id| Some((rank(policy, self.index.free.get(id)?), id)))
+            .collect();
+        fitting.sort_unstable();
+        match policy {
+            WorkerSelection::CoresFreeDesc | WorkerSelection::MemoryFreeDesc => {
+                fitting.reverse();
+            }
+            WorkerSelection::CoresFreeAsc
+            | WorkerSelection::MemoryFreeAsc
+            | WorkerSelection::WorkerId => {}
+        }
+        let first = fitting.into_iter().take(most);
+        first.map(|(_, id)| id.clone()).collect()
     }
 
     fn slot(&self, id: &WorkerId, demand: &Demand) -> Slot {

@@ -45,9 +45,14 @@ impl ClusterState {
         if at_most < gate.executors {
             return at_most;
         }
+        let rare = self.index.free.rare(&group.demand);
         let policy = self.config.worker_selection;
+        let workers: Box<dyn Iterator<Item = &WorkerId>> = match &rare {
+            Some(rare) => Box::new(rare.iter()),
+            None => self.index.free.ordered_with(policy, unit),
+        };
         let mut fitting = 0;
-        for worker in self.index.free.ordered_with(policy, unit) {
+        for worker in workers {
             fitting += self.room_on(worker, group);
             if fitting >= gate.executors {
                 break;

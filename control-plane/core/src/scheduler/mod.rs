@@ -30,8 +30,9 @@ use crate::{
         cluster::ClusterState,
         index::{
             load::Used,
+            offer::Offers,
             place::{Group, Place},
-            waiting::{Hold, Waiting},
+            waiting::{Hold, Room, Waiting},
         },
     },
 };
@@ -57,8 +58,8 @@ pub(crate) struct Walk<'a> {
     let_go: BTreeMap<Place, Hold>,
     /// Workers that have got room since the last pass.
     grown: &'a BTreeSet<WorkerId>,
-    /// The most cores and memory that any worker has that the others are to be tried on.
-    most: (u64, u64),
+    /// The most that any worker has that the others are to be tried on.
+    most: Room,
     /// Everything is to be tried on all workers.
     everything: bool,
     /// Whether any but the fresh heads may fit.
@@ -81,7 +82,7 @@ impl Walk<'_> {
     pub(crate) fn next<I: Clone + PartialEq>(&mut self, queue: &Waiting<I>) -> Option<Head> {
         let fresh = self.fresh.first_key_value().map(|(place, _)| *place);
         let other = if self.others {
-            queue.next_head(self.after, self.most)
+            queue.next_head(self.after, &self.most)
         } else {
             None
         };
@@ -137,7 +138,7 @@ impl Walk<'_> {
     /// There is less room.
     pub(crate) fn shrunk(&mut self, state: &ClusterState) {
         self.most = state.most_of(self.grown, self.everything);
-        self.others &= self.most.0 > 0;
+        self.others &= self.most.cores > 0;
     }
 }
 
@@ -162,15 +163,26 @@ impl ClusterState {
         self.place_executors(&apps, &grown, everything, &mut left);
     }
 
-    /// The most cores and the most memory that any of these workers has left, or any at all.
-    fn most_of(&self, workers: &BTreeSet<WorkerId>, everything: bool) -> (u64, u64) {
+    /// The most that any of these workers has left, or any at all.
+    fn most_of(&self, workers: &BTreeSet<WorkerId>, everything: bool) -> Room {
+        let index = &self.index.free;
         if everything {
-            return (self.index.free.cores_max(), self.index.free.memory_max());
+            return Room {
+                cores: index.cores_max(),
+                memory: index.memory_max(),
+                offers: None,
+            };
         }
-        let free = workers.iter().filter_map(|id| self.index.free.get(id));
-        free.fold((0, 0), |(cores, memory), free| {
-            (cores.max(free.cores), memory.max(free.memory))
-        })
+        let mut most = Room::default();
+        let mut offers = Offers::new();
+        for id in workers {
+            let Some(free) = index.get(id) else { continue };
+            most.cores = most.cores.max(free.cores);
+            most.memory = most.memory.max(free.memory);
+            offers.extend(index.offers_of(id).iter().cloned());
+        }
+        most.offers = Some(offers);
+        most
     }
 
     /// A walk over what may fit now.
@@ -183,6 +195,7 @@ impl ClusterState {
     ) -> Walk<'a> {
         let head = |group: &Group| Some((queue.head(group)?.0, group.clone()));
         let most = self.most_of(grown, everything);
+        let others = queue.any_within(most.cores, most.memory);
         Walk {
             fresh: if everything {
                 BTreeMap::new()
@@ -193,7 +206,7 @@ impl ClusterState {
             grown,
             most,
             everything,
-            others: queue.any_within(most.0, most.1),
+            others,
             after: None,
         }
     }

@@ -261,7 +261,8 @@ impl ClusterState {
             }
         }
         let free = self.free_of(id);
-        self.index.free.set(id, free);
+        let offers = self.offers_of(id);
+        self.index.free.set(id, free, offers);
         let fits = self.workers.get(id).is_none_or(|worker| {
             self.index
                 .loads

@@ -6,7 +6,15 @@ use std::{
     ops::Bound,
 };
 
-use crate::{config::WorkerSelection, ids::WorkerId};
+use crate::{
+    config::WorkerSelection,
+    ids::WorkerId,
+    resources::Demand,
+    state::index::offer::{Offer, Offers},
+};
+
+/// So many workers are looked at one by one; more are searched in the order in which they are wanted.
+const FEW: usize = 64;
 
 /// What a worker has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +29,9 @@ pub(crate) struct FreeIndex {
     current: BTreeMap<WorkerId, Free>,
     by_cores: BTreeMap<u64, BTreeSet<WorkerId>>,
     by_memory: BTreeMap<u64, BTreeSet<WorkerId>>,
+    /// What some workers have that not every one has; only those that have any.
+    offers: BTreeMap<WorkerId, Offers>,
+    by_offer: BTreeMap<Offer, BTreeSet<WorkerId>>,
     /// The sum over `current`. Written only where `current` is, and compared by `validate()`.
     cores: u64,
 }
@@ -56,8 +67,9 @@ impl FreeIndex {
     }
 
     /// Records what a worker has left; `None`, or no free core: it takes nothing.
-    pub(crate) fn set(&mut self, worker: &WorkerId, free: Option<Free>) {
+    pub(crate) fn set(&mut self, worker: &WorkerId, free: Option<Free>, offers: Offers) {
         let free = free.filter(|free| free.cores > 0);
+        self.set_offers(worker, free.map_or_else(Offers::new, |_| offers));
         let before = self.current.get(worker).copied();
         if before == free {
             return;
@@ -80,6 +92,51 @@ impl FreeIndex {
                 .or_default()
                 .insert(worker.clone());
         }
+    }
+
+    fn set_offers(&mut self, worker: &WorkerId, offers: Offers) {
+        if self.offers_of(worker) == &offers {
+            return;
+        }
+        for gone in self.offers.remove(worker).unwrap_or_default() {
+            take(&mut self.by_offer, gone, worker);
+        }
+        for offer in &offers {
+            self.by_offer
+                .entry(offer.clone())
+                .or_default()
+                .insert(worker.clone());
+        }
+        if !offers.is_empty() {
+            self.offers.insert(worker.clone(), offers);
+        }
+    }
+
+    /// What a worker has that not every one has.
+    pub(crate) fn offers_of(&self, worker: &WorkerId) -> &Offers {
+        static NOTHING: Offers = Offers::new();
+        self.offers.get(worker).unwrap_or(&NOTHING)
+    }
+
+    /// If something that is asked for is rare, the workers that have it: no others can take this. `None`: nothing is.
+    pub(crate) fn rare(&self, demand: &Demand) -> Option<BTreeSet<WorkerId>> {
+        let few = |workers: &mut dyn Iterator<Item = &WorkerId>| {
+            let found: Vec<_> = workers.take(FEW + 1).collect();
+            (found.len() <= FEW).then(|| found.into_iter().cloned().collect())
+        };
+        for offer in demand.offers_asked() {
+            let Some(workers) = self.by_offer.get(&offer) else {
+                return Some(BTreeSet::new());
+            };
+            let found = few(&mut workers.iter());
+            if found.is_some() {
+                return found;
+            }
+        }
+        let cores = self.by_cores.range(u64::from(demand.cores.0)..);
+        let memory = self.by_memory.range(demand.memory.0..);
+        few(&mut memory.flat_map(|(_, ids)| ids))
+            .or_else(|| few(&mut cores.flat_map(|(_, ids)| ids)))
     }
 
     /// Workers with at least these free cores, in the order of a policy. Lazy: by cores it costs what is taken, by
@@ -140,7 +197,7 @@ impl FreeIndex {
     }
 }
 
-fn take(by: &mut BTreeMap<u64, BTreeSet<WorkerId>>, key: u64, worker: &WorkerId) {
+fn take<K: Ord>(by: &mut BTreeMap<K, BTreeSet<WorkerId>>, key: K, worker: &WorkerId) {
     if let Some(ids) = by.get_mut(&key) {
         ids.remove(worker);
         if ids.is_empty() {

@@ -5,6 +5,7 @@
 pub(crate) mod app_load;
 pub(crate) mod free;
 pub(crate) mod load;
+pub(crate) mod offer;
 pub(crate) mod place;
 pub(crate) mod sums;
 pub(crate) mod timers;

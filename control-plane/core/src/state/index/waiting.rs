@@ -9,8 +9,20 @@ use std::{
 
 use crate::{
     resources::Cores,
-    state::index::place::{Group, Place},
+    state::index::{
+        offer::Offers,
+        place::{Group, Place},
+    },
 };
+
+/// What some workers have left, each at the most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) cores: u64,
+    pub(crate) memory: u64,
+    /// `None`: it may be anything.
+    pub(crate) offers: Option<Offers>,
+}
 
 /// Those that wait, by what makes them equal.
 pub(crate) type Groups<I> = BTreeMap<Group, BTreeMap<Place, I>>;
@@ -28,8 +40,8 @@ pub(crate) enum Hold {
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting<I> {
     groups: Groups<I>,
-    /// The first of each group that no cap holds, in queue order.
-    heads: BTreeMap<Place, Group>,
+    /// The first of each group that no cap holds, in queue order; apart by what they ask for that not every worker has.
+    heads: BTreeMap<Offers, BTreeMap<Place, Group>>,
     /// The first of each group that a cap holds, in queue order.
     held: BTreeMap<Hold, BTreeMap<Place, Group>>,
     /// What holds each held group.
@@ -125,20 +137,27 @@ impl<I: Clone + PartialEq> Waiting<I> {
         false
     }
 
-    /// The next head in queue order that no cap holds and that asks for at most so many cores and so much memory. Costs
-    /// those passed over.
-    pub(crate) fn next_head(
-        &self,
-        after: Option<Place>,
-        (cores, memory): (u64, u64),
-    ) -> Option<(Place, &Group)> {
+    /// The next head in queue order that no cap holds and that asks for no more than this. Costs those passed over among
+    /// the ones that ask for nothing but what is there.
+    pub(crate) fn next_head(&self, after: Option<Place>, room: &Room) -> Option<(Place, &Group)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.heads
-            .range((from, Bound::Unbounded))
-            .find(|(_, Group { demand, .. })| {
-                u64::from(demand.cores.0) <= cores && demand.memory.0 <= memory
-            })
-            .map(|(place, group)| (*place, group))
+        let there = |asked: &Offers| {
+            let offers = room.offers.as_ref();
+            offers.is_none_or(|offers| asked.is_subset(offers))
+        };
+        let fits = |Group { demand, .. }: &Group| {
+            u64::from(demand.cores.0) <= room.cores && demand.memory.0 <= room.memory
+        };
+        let next = |heads: &BTreeMap<Place, Group>| {
+            let mut behind = heads.range((from, Bound::Unbounded));
+            behind
+                .find(|(_, group)| fits(group))
+                .map(|(place, _)| *place)
+        };
+        let kinds = self.heads.iter().filter(|(asked, _)| there(asked));
+        let nearest = kinds.filter_map(|(_, heads)| Some((next(heads)?, heads)));
+        let (place, heads) = nearest.min_by_key(|(place, _)| *place)?;
+        Some((place, heads.get(&place)?))
     }
 
     // --- gates ---
@@ -219,19 +238,21 @@ impl<I: Clone + PartialEq> Waiting<I> {
 
     /// Whether every group has its head where it belongs: in the walk, or under the cap that holds it.
     pub(crate) fn heads_are_right(&self) -> bool {
-        let mut heads = BTreeMap::new();
+        let mut heads: BTreeMap<Offers, BTreeMap<Place, Group>> = BTreeMap::new();
         let mut held: BTreeMap<Hold, BTreeMap<Place, Group>> = BTreeMap::new();
         for (group, members) in &self.groups {
             let Some((place, _)) = members.first_key_value() else {
                 return false;
             };
             match self.held_by.get(group) {
-                Some(hold) => drop(
-                    held.entry(hold.clone())
-                        .or_default()
-                        .insert(*place, group.clone()),
-                ),
-                None => drop(heads.insert(*place, group.clone())),
+                Some(hold) => {
+                    let heads = held.entry(hold.clone()).or_default();
+                    heads.insert(*place, group.clone());
+                }
+                None => {
+                    let heads = heads.entry(group.demand.offers_asked()).or_default();
+                    heads.insert(*place, group.clone());
+                }
             }
         }
         let known = self
@@ -254,28 +275,35 @@ impl<I: Clone + PartialEq> Waiting<I> {
     }
 
     fn file(&mut self, group: &Group, place: Place) {
-        match self.held_by.get(group) {
-            Some(hold) => {
-                let heads = self.held.entry(hold.clone()).or_default();
-                heads.insert(place, group.clone());
-            }
-            None => drop(self.heads.insert(place, group.clone())),
-        }
+        let heads = match self.held_by.get(group) {
+            Some(hold) => self.held.entry(hold.clone()).or_default(),
+            None => self.heads.entry(group.demand.offers_asked()).or_default(),
+        };
+        heads.insert(place, group.clone());
     }
 
     fn unfile(&mut self, group: &Group, place: Place) {
         let Some(hold) = self.held_by.get(group) else {
-            self.heads.remove(&place);
+            take(&mut self.heads, &group.demand.offers_asked(), place);
             return;
         };
-        if let Some(heads) = self.held.get_mut(hold) {
-            heads.remove(&place);
-            if heads.is_empty() {
-                self.held.remove(hold);
-                self.loosened.remove(hold);
-            }
+        if take(&mut self.held, hold, place) {
+            self.loosened.remove(hold);
         }
     }
+}
+
+/// Takes a head out; true if it was the last of its kind.
+fn take<K: Ord>(heads: &mut BTreeMap<K, BTreeMap<Place, Group>>, kind: &K, place: Place) -> bool {
+    let Some(of_kind) = heads.get_mut(kind) else {
+        return false;
+    };
+    of_kind.remove(&place);
+    let last = of_kind.is_empty();
+    if last {
+        heads.remove(kind);
+    }
+    last
 }
 
 #[cfg(test)]

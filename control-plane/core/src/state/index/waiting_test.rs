@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     ids::{ProfileId, QueuePosition},
     resources::{Demand, MemoryMib},
-    state::index::place::Gate,
+    state::index::{offer::Offer, place::Gate},
 };
 
 fn group(cores: u32, memory: u64) -> Group {
@@ -14,6 +14,14 @@ fn group(cores: u32, memory: u64) -> Group {
     Group {
         demand,
         ..Group::default()
+    }
+}
+
+fn room(cores: u64, memory: u64) -> Room {
+    Room {
+        cores,
+        memory,
+        offers: None,
     }
 }
 
@@ -30,10 +38,10 @@ fn heads_come_in_queue_order_if_they_are_small_enough() {
     {
         waiting.insert(&group(*cores, *memory), place(n as u64), n);
     }
-    let next = |after: Option<u64>, within| {
-        waiting
-            .next_head(after.map(place), within)
-            .map(|(place, _)| place)
+    let next = |after: Option<u64>, (cores, memory)| {
+        let room = room(cores, memory);
+        let next = waiting.next_head(after.map(place), &room);
+        next.map(|(place, _)| place)
     };
     assert_eq!(next(None, (2, 20)), Some(place(2)));
     assert_eq!(next(Some(2), (2, 20)), Some(place(3)));
@@ -43,6 +51,34 @@ fn heads_come_in_queue_order_if_they_are_small_enough() {
     waiting.remove(&group(2, 20), place(2));
     assert!(waiting.heads_are_right());
     assert_eq!(waiting.head(&group(2, 20)), Some((place(4), 4)));
+}
+
+#[test]
+fn what_asks_for_something_that_is_not_there_is_not_even_passed_over() {
+    let mut waiting = Waiting::default();
+    let asks = |resource: &str, amount| {
+        let mut group = group(1, 1);
+        group.demand.resources = [(resource.to_owned(), amount)].into();
+        group
+    };
+    waiting.insert(&asks("gpu", 1), place(1), 1);
+    waiting.insert(&asks("fpga", 1), place(2), 2);
+    waiting.insert(&asks("none", 0), place(3), 3);
+    let next = |after: Option<u64>, names: Option<&[&str]>| {
+        let offer = |name: &&str| Offer::Resource((*name).to_owned());
+        let room = Room {
+            offers: names.map(|names| names.iter().map(offer).collect()),
+            ..room(1, 1)
+        };
+        let next = waiting.next_head(after.map(place), &room);
+        next.map(|(place, _)| place)
+    };
+    assert_eq!(next(None, None), Some(place(1)));
+    assert_eq!(next(None, Some(&["fpga", "gpu"])), Some(place(1)));
+    assert_eq!(next(Some(1), Some(&["fpga", "gpu"])), Some(place(2)));
+    assert_eq!(next(None, Some(&["fpga"])), Some(place(2)));
+    assert_eq!(next(None, Some(&[])), Some(place(3)));
+    assert!(waiting.heads_are_right());
 }
 
 #[test]
@@ -111,7 +147,7 @@ fn a_held_group_leaves_the_walk_and_comes_back_in_queue_order() {
     for cores in [4, 1, 2] {
         waiting.hold(&group(cores, 1), Hold::DriverShare);
     }
-    let most = (u64::MAX, u64::MAX);
+    let most = &room(u64::MAX, u64::MAX);
     assert_eq!(waiting.next_head(None, most), None);
     assert!(waiting.take_fresh().is_empty() && waiting.heads_are_right());
     // The head of a held group may change.

@@ -69,7 +69,8 @@ impl ClusterState {
                 )
             });
             if worker.takes_work() {
-                free.set(&worker.id, self.free_of(&worker.id));
+                let (left, offers) = (self.free_of(&worker.id), self.offers_of(&worker.id));
+                free.set(&worker.id, left, offers);
             }
         }
         faults.check(free == self.index.free, || {
