@@ -26,6 +26,7 @@ const UNREGISTER_DEADLINE: Duration = Duration::from_secs(30);
 const EXAMPLES: &str = "\
 Examples:
   interrex run --executors 4 -- sh -c 'echo executor $INTERREX_EXECUTOR_ID'
+  interrex run --executors 8 --min-executors 8 --priority 10 -- ./all-or-nothing
   interrex run --executors 2 --cores-per-executor 2 --memory 1GiB -- ./worker --app {{APP_ID}}
 
 Each executor runs PROGRAM once. An executor that fails is replaced, up to the cluster's limit. The command ends \
@@ -50,6 +51,12 @@ pub(crate) struct RunArgs {
     /// A custom resource that each executor needs, such as gpu=1
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource_amount)]
     resource: Vec<ResourceAmount>,
+    /// Larger ones are served first; equal ones in the order in which they came
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
+    /// Start nothing before so many executors fit at once
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_executors: u32,
     /// A name for people; the program's name if none is given
     #[arg(long)]
     name: Option<String>,
@@ -220,10 +227,16 @@ fn spec(args: &RunArgs) -> Result<ApplicationSpec, Failure> {
         .program
         .split_first()
         .ok_or_else(|| Failure::usage("name a program behind `--`"))?;
+    if args.min_executors > args.executors {
+        let (min, all) = (args.min_executors, args.executors);
+        return Err(Failure::usage(format!(
+            "--min-executors {min}: give at most --executors ({all})"
+        )));
+    }
     let cores_max = args.executors.checked_mul(args.cores_per_executor);
     Ok(ApplicationSpec {
-        min_executors: 0,
-        priority: 0,
+        min_executors: args.min_executors,
+        priority: args.priority,
         name: args.name.clone().unwrap_or_else(|| base_name(program)),
         user: user(),
         command: Some(CommandLine {

@@ -53,6 +53,9 @@ pub(crate) struct SubmitArgs {
     /// A custom resource that it needs, such as gpu=1
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource_amount)]
     resource: Vec<ResourceAmount>,
+    /// Larger ones are placed first; equal ones in the order in which they came
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
     /// Start it again, elsewhere if need be, until it succeeds
     #[arg(long)]
     supervise: bool,
@@ -146,7 +149,7 @@ fn spec(args: &SubmitArgs) -> Result<DriverSpec, Failure> {
     Ok(DriverSpec {
         at_most_once: args.at_most_once,
         needs_executors: args.needs_executors,
-        priority: 0,
+        priority: args.priority,
         name,
         user: user(),
         command: Some(CommandLine {

@@ -129,10 +129,19 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                     d.name.clone(),
                     d.worker_id.clone(),
                     exit,
+                    d.priority.to_string(),
                     at,
                 ]
             });
-            let header = ["ID", "STATE", "NAME", "WORKER", "EXIT", "SUBMITTED"];
+            let header = [
+                "ID",
+                "STATE",
+                "NAME",
+                "WORKER",
+                "EXIT",
+                "PRIORITY",
+                "SUBMITTED",
+            ];
             output::table(&header, rows.collect())
         }
         What::Apps => {
@@ -146,10 +155,19 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                     a.name.clone(),
                     running,
                     done,
+                    a.priority.to_string(),
                     at,
                 ]
             });
-            let header = ["ID", "STATE", "NAME", "RUNNING", "COMPLETED", "REGISTERED"];
+            let header = [
+                "ID",
+                "STATE",
+                "NAME",
+                "RUNNING",
+                "COMPLETED",
+                "PRIORITY",
+                "REGISTERED",
+            ];
             output::table(&header, rows.collect())
         }
         What::Workers => {

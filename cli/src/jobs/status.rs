@@ -1,6 +1,6 @@
 //! `interrex status`.
 
-use interrex_proto::v1::{ApplicationStatus, DriverStatus, StatusResponse};
+use interrex_proto::v1::{ApplicationStatus, DriverStatus, ProfileStatus, StatusResponse};
 
 use crate::{
     connect::Connect,
@@ -58,6 +58,7 @@ fn driver_text(driver: &DriverStatus) -> String {
         ("name", driver.name.clone()),
         ("state", driver.state.clone()),
         ("attempt", driver.attempt.to_string()),
+        ("priority", priority(driver.priority)),
         ("worker", driver.worker_id.clone()),
         ("cores", driver.cores.to_string()),
         ("memory", format!("{} MiB", driver.memory_mib)),
@@ -79,13 +80,18 @@ fn application_text(app: &ApplicationStatus) -> Result<String, Failure> {
         ("id", app.id.clone()),
         ("name", app.name.clone()),
         ("state", app.state.clone()),
+        ("priority", priority(app.priority)),
         ("cores", app.cores_granted.to_string()),
         ("executors wanted", wanted),
+        ("executors at once", at_once(app.min_executors)),
         ("executors completed", app.executors_completed.to_string()),
         ("message", app.message.clone()),
         ("registered", timestamp(app.registered_at_ms)),
         ("finished", timestamp(app.finished_at_ms)),
     ]);
+    if app.profiles.len() > 1 {
+        text.push_str(&profiles_text(&app.profiles));
+    }
     if !app.executors.is_empty() {
         let rows = app.executors.iter().map(|e| {
             let exit = exit_text(e.exit.as_ref());
@@ -103,6 +109,51 @@ fn application_text(app: &ApplicationStatus) -> Result<String, Failure> {
         ));
     }
     Ok(text)
+}
+
+fn profiles_text(profiles: &[ProfileStatus]) -> String {
+    let rows = profiles.iter().map(|p| {
+        let needs = p.profile.clone().unwrap_or_default();
+        let unset = if p.profile_id == 0 { "all" } else { "as 0" };
+        let or_app = |n: Option<String>| n.unwrap_or_else(|| unset.to_owned());
+        let custom = needs.resources.iter();
+        let custom: Vec<_> = custom.map(|r| format!("{}={}", r.name, r.amount)).collect();
+        vec![
+            p.profile_id.to_string(),
+            or_app(needs.cores.map(|n| n.to_string())),
+            or_app(needs.memory_mib.map(|n| format!("{n} MiB"))),
+            custom.join(" "),
+            p.wanted
+                .map_or_else(|| "no limit".to_owned(), |n| n.to_string()),
+            p.granted.to_string(),
+        ]
+    });
+    let header = [
+        "PROFILE",
+        "CORES",
+        "MEMORY",
+        "RESOURCES",
+        "WANTED",
+        "GRANTED",
+    ];
+    format!("\n{}\n", output::format_table(&header, rows.collect()))
+}
+
+/// What everybody has needs no line.
+fn priority(priority: i32) -> String {
+    if priority == 0 {
+        String::new()
+    } else {
+        priority.to_string()
+    }
+}
+
+fn at_once(min: u32) -> String {
+    if min > 1 {
+        format!("at least {min}")
+    } else {
+        String::new()
+    }
 }
 
 fn fields(fields: &[(&str, String)]) -> String {

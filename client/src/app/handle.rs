@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use interrex_proto::v1::ExecutorTarget;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 
-use super::event::AppEnd;
+use super::{event::AppEnd, targets::TargetError};
 
 /// Commands one application. Clones share it; it ends, without unregistering, when the last is dropped.
 #[derive(Debug, Clone)]
@@ -17,10 +18,19 @@ pub struct AppHandle {
     end: watch::Receiver<Option<AppEnd>>,
 }
 
-/// The application is over; [`AppHandle::wait`] says how it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the application is over")]
-pub struct AppClosed;
+/// Why a request of an application was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// No leader has taken the application yet: [`AppHandle::connected`] waits for that.
+    #[error("the application is not registered yet")]
+    NotRegistered,
+    /// [`AppHandle::wait`] says how it ended.
+    #[error("the application is over")]
+    Over,
+    /// A total that no leader would take.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
 
 /// Why an application was not unregistered as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +49,19 @@ pub enum UnregisterError {
 
 #[derive(Debug)]
 pub(super) enum AppCommand {
-    RequestExecutors { total: u32 },
-    KillExecutors { ids: Vec<u32> },
-    Unregister { failed: bool, message: String },
+    RequestExecutors {
+        targets: Vec<ExecutorTarget>,
+        taken: oneshot::Sender<Result<(), TargetError>>,
+    },
+    KillExecutors {
+        ids: Vec<u32>,
+        /// Lower the totals by as many first.
+        replace: bool,
+    },
+    Unregister {
+        failed: bool,
+        message: String,
+    },
     GiveUpUnregistering,
 }
 
@@ -86,27 +106,67 @@ impl AppHandle {
         }
     }
 
-    /// Sets the total of executors wanted from now on. It is kept and told to every later leader; lowering it
-    /// kills nothing.
+    /// Sets the total of executors wanted from now on, of the application's own description. It is kept and told to
+    /// every later leader; lowering it kills nothing.
     ///
     /// # Errors
-    /// [`AppClosed`].
+    /// [`RequestError`], at once: before a leader has taken the application, after its end, or for an absurd total.
     ///
     /// # Cancel safety
-    /// A call dropped before it returns has had no effect.
-    pub async fn request_executors(&self, total: u32) -> Result<(), AppClosed> {
-        self.command(AppCommand::RequestExecutors { total }).await
+    /// A call dropped after its first poll may have taken effect.
+    pub async fn request_executors(&self, total: u32) -> Result<(), RequestError> {
+        let own = ExecutorTarget {
+            profile_id: 0,
+            profile: None,
+            total,
+        };
+        self.request_targets(vec![own]).await
     }
 
-    /// Ends executors. Told again to later leaders until each of them is over.
+    /// As [`Self::request_executors`] for several resource profiles at once: all of them are taken, or none. A profile
+    /// must be described the first time that it is named; one that is not named keeps its total.
     ///
     /// # Errors
-    /// [`AppClosed`].
+    /// [`RequestError`], at once; its [`TargetError`] names the profile.
+    ///
+    /// # Cancel safety
+    /// A call dropped after its first poll may have taken effect.
+    pub async fn request_targets(&self, targets: Vec<ExecutorTarget>) -> Result<(), RequestError> {
+        let (taken, answer) = oneshot::channel();
+        self.request(AppCommand::RequestExecutors { targets, taken })
+            .await?;
+        answer
+            .await
+            .map_err(|_gone| RequestError::Over)?
+            .map_err(RequestError::from)
+    }
+
+    /// Ends executors; others are started in their place, as far as the totals ask for them. Told again to later
+    /// leaders until each of them is over. What the application does not have is left out.
+    ///
+    /// # Errors
+    /// [`RequestError`], at once.
     ///
     /// # Cancel safety
     /// A call dropped before it returns has had no effect.
-    pub async fn kill_executors(&self, ids: Vec<u32>) -> Result<(), AppClosed> {
-        self.command(AppCommand::KillExecutors { ids }).await
+    pub async fn kill_executors(&self, ids: Vec<u32>) -> Result<(), RequestError> {
+        let replace = true;
+        self.request(AppCommand::KillExecutors { ids, replace })
+            .await
+    }
+
+    /// Ends executors for good: lowers the totals of their profiles by as many, then kills as
+    /// [`Self::kill_executors`] does. (Spark's scheduler back end does so when an executor is idle.)
+    ///
+    /// # Errors
+    /// [`RequestError`], at once.
+    ///
+    /// # Cancel safety
+    /// A call dropped before it returns has had no effect.
+    pub async fn release_executors(&self, ids: Vec<u32>) -> Result<(), RequestError> {
+        let replace = false;
+        self.request(AppCommand::KillExecutors { ids, replace })
+            .await
     }
 
     /// Ends the application in the cluster and waits for the confirmation, through failovers, for at most
@@ -164,10 +224,21 @@ impl AppHandle {
         known.unwrap_or(AppEnd::Closed)
     }
 
-    async fn command(&self, command: AppCommand) -> Result<(), AppClosed> {
+    /// Nothing is kept for a registration that may never come: the caller learns at once that it is too early.
+    async fn request(&self, command: AppCommand) -> Result<(), RequestError> {
+        if self.end.borrow().is_some() {
+            return Err(RequestError::Over);
+        }
+        if self.app_id.borrow().is_none() {
+            return Err(RequestError::NotRegistered);
+        }
+        self.command(command).await
+    }
+
+    async fn command(&self, command: AppCommand) -> Result<(), RequestError> {
         self.commands
             .send(command)
             .await
-            .map_err(|_closed| AppClosed)
+            .map_err(|_closed| RequestError::Over)
     }
 }

@@ -10,12 +10,14 @@ mod handle;
 mod options;
 mod pump;
 mod roster;
+mod targets;
 
 use tokio::sync::{mpsc, watch};
 
 pub use event::{AppEnd, AppEvent, AppListener};
-pub use handle::{AppClosed, AppHandle, UnregisterError};
+pub use handle::{AppHandle, RequestError, UnregisterError};
 pub use options::{APP_EVENT_QUEUE_LEN, AppError, AppOptions};
+pub use targets::TargetError;
 
 use crate::session::Session;
 

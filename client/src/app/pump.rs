@@ -21,6 +21,7 @@ use super::{
     handle::AppCommand,
     options::{APP_EVENT_QUEUE_LEN, AppOptions},
     roster::Roster,
+    targets::Targets,
 };
 use crate::session::{Delivery, SessionEvent, SessionHandle, StreamId};
 
@@ -53,7 +54,7 @@ pub(super) struct AppPump {
     told_connected: bool,
     registration_sent: bool,
     no_leader_since: Instant,
-    wanted: Option<u32>,
+    targets: Targets,
     kills: BTreeSet<u32>,
     unregister: Option<(bool, String)>,
     /// When to send again what found a full queue.
@@ -88,7 +89,7 @@ impl AppPump {
             told_connected: false,
             registration_sent: false,
             no_leader_since: Instant::now(),
-            wanted: None,
+            targets: Targets::default(),
             kills: BTreeSet::new(),
             unregister: None,
             resend_at: None,
@@ -154,11 +155,16 @@ impl AppPump {
 
     async fn on_command(&mut self, command: AppCommand) -> Option<AppEnd> {
         match command {
-            AppCommand::RequestExecutors { total } => self.wanted = Some(total),
-            AppCommand::KillExecutors { ids } => {
-                self.kills
-                    .extend(ids.into_iter().filter(|id| self.roster.is_live(*id)));
+            AppCommand::RequestExecutors { targets, taken } => {
+                let result = self.targets.take(targets);
+                let refused = result.is_err();
+                // Whoever asked and left does not want to know.
+                taken.send(result).unwrap_or_default();
+                if refused {
+                    return None;
+                }
             }
+            AppCommand::KillExecutors { ids, replace } => self.kill(&ids, replace),
             AppCommand::Unregister { failed, message } => {
                 if !self.registration_sent {
                     return Some(AppEnd::Unregistered { confirmed: true });
@@ -171,6 +177,26 @@ impl AppPump {
         }
         self.tell_leader().await;
         None
+    }
+
+    fn kill(&mut self, ids: &[u32], replace: bool) {
+        for id in ids {
+            let Some(profile) = self.roster.profile_of(*id) else {
+                continue;
+            };
+            if self.kills.contains(id) {
+                continue;
+            }
+            if !replace {
+                let limit = self.options.spec.executor_limit;
+                // Those that are told to end are no longer among what is wanted.
+                let (roster, kills) = (&self.roster, &self.kills);
+                let live = roster.live_of(profile).filter(|id| !kills.contains(id));
+                let live = u32::try_from(live.count()).unwrap_or(u32::MAX);
+                self.targets.lower(profile, limit, live);
+            }
+            self.kills.insert(*id);
+        }
     }
 
     async fn on_session(&mut self, event: SessionEvent) -> Option<AppEnd> {
@@ -355,12 +381,8 @@ impl AppPump {
             };
             bodies.push(peer_frame::Body::UnregisterApplication(unregister));
         } else {
-            if let Some(total) = self.wanted {
-                let request = v1::RequestExecutors {
-                    targets: Vec::new(),
-                    app_id: app_id.clone(),
-                    total,
-                };
+            // First, so that what is killed is replaced only if it is still wanted.
+            if let Some(request) = self.targets.request(&app_id) {
                 bodies.push(peer_frame::Body::RequestExecutors(request));
             }
             if !self.kills.is_empty() {
@@ -375,7 +397,10 @@ impl AppPump {
         for body in bodies {
             match self.channels.session.send(body).await {
                 Ok(Delivery::Queued | Delivery::NotAttached) | Err(_) => {}
-                Ok(Delivery::Busy) => self.resend_at = Some(Instant::now() + RESEND_INTERVAL),
+                Ok(Delivery::Busy) => {
+                    self.resend_at = Some(Instant::now() + RESEND_INTERVAL);
+                    return;
+                }
             }
         }
     }

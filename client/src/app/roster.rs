@@ -28,6 +28,19 @@ impl Roster {
         self.live.contains_key(&id)
     }
 
+    /// Of which profile a live executor is.
+    pub(super) fn profile_of(&self, id: u32) -> Option<u32> {
+        self.live.get(&id).map(|executor| executor.resource_profile)
+    }
+
+    /// The live executors of a profile.
+    pub(super) fn live_of(&self, profile: u32) -> impl Iterator<Item = u32> + '_ {
+        let of_profile = self.live.values();
+        of_profile
+            .filter(move |executor| executor.resource_profile == profile)
+            .map(|executor| executor.executor_id)
+    }
+
     /// Takes one executor as the leader described it just now, in an `ExecutorAdded` or `ExecutorUpdated`.
     pub(super) fn observe(&mut self, executor: ExecutorInfo, events: &mut Vec<AppEvent>) {
         let id = executor.executor_id;

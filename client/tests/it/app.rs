@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use interrex_client::{
-    app::{AppClient, AppEnd, AppEvent, AppHandle, AppListener, AppOptions, UnregisterError},
+    app::{
+        AppClient, AppEnd, AppEvent, AppHandle, AppListener, AppOptions, RequestError, TargetError,
+        UnregisterError,
+    },
     session::SessionTimings,
 };
 use interrex_proto::v1::{self, ApplicationSpec, ExecutorInfo, master_frame, peer_frame};
@@ -204,6 +207,68 @@ async fn what_the_application_wants_is_told_to_the_next_leader() {
         .await;
     assert_eq!([p2.body().await, p2.body().await], [total, kill(&[1])]);
     assert_eq!(next(&mut events).await, AppEvent::Disconnected);
+}
+
+#[tokio::test]
+async fn requests_before_the_registration_fail_at_once() {
+    let master = FakeMaster::start();
+    let (app, _events) = AppClient::start_with_events(options(&[&master])).unwrap();
+    let early = Err(RequestError::NotRegistered);
+    assert_eq!(app.request_executors(3).await, early);
+    assert_eq!(app.kill_executors(vec![0]).await, early);
+    assert_eq!(app.release_executors(vec![0]).await, early);
+    let mut peer = master.accept().await;
+    peer.application().await;
+    peer.registered(1, registered(Vec::new())).await;
+    assert_eq!(within("the id", app.connected()).await, Ok("app-1".into()));
+    // Nothing of it was kept: the first thing asked for is what is asked for now.
+    app.request_executors(1).await.unwrap();
+    let first = v1::RequestExecutors {
+        app_id: "app-1".into(),
+        total: 1,
+        targets: vec![],
+    };
+    assert_eq!(peer.body().await, peer_frame::Body::RequestExecutors(first));
+}
+
+#[tokio::test]
+async fn executors_that_are_released_lower_the_totals_of_their_profiles() {
+    let (_m1, mut p1, _m2, _p2, app, _events, _) = attached().await;
+    let profile = v1::ResourceProfile {
+        cores: Some(2),
+        ..Default::default()
+    };
+    let target = |profile_id, profile: Option<v1::ResourceProfile>, total| v1::ExecutorTarget {
+        profile_id,
+        profile,
+        total,
+    };
+    let asked = vec![target(0, None, 5), target(3, Some(profile.clone()), 2)];
+    app.request_targets(asked.clone()).await.unwrap();
+    let request = |total, targets| {
+        let app_id = "app-1".to_owned();
+        peer_frame::Body::RequestExecutors(v1::RequestExecutors {
+            app_id,
+            total,
+            targets,
+        })
+    };
+    assert_eq!(p1.body().await, request(5, asked.clone()));
+    // The application has the executors 0 and 1 of its own description.
+    app.release_executors(vec![0, 1, 77]).await.unwrap();
+    let lowered = vec![target(0, None, 3), target(3, Some(profile), 2)];
+    assert_eq!(p1.body().await, request(3, lowered.clone()));
+    let kill = peer_frame::Body::KillExecutors(v1::KillExecutors {
+        app_id: "app-1".into(),
+        executor_ids: vec![0, 1],
+    });
+    assert_eq!(p1.body().await, kill);
+    // Again, and refused: the totals stay.
+    app.release_executors(vec![0]).await.unwrap();
+    assert_eq!(p1.body().await, request(3, lowered));
+    let unknown = app.request_targets(vec![target(9, None, 1)]).await;
+    let want = TargetError::Unknown { profile: 9 };
+    assert_eq!(unknown, Err(RequestError::Target(want)));
 }
 
 #[tokio::test]

@@ -3,8 +3,12 @@
 //! Pure look-ups, shared by gRPC and REST. `message` says in words what something waits for, in those of
 //! [`interrex_core::explain`]. Nothing is decided here: the scheduler alone places work.
 
+use std::collections::BTreeMap;
+
 use interrex_core::{
     explain::Waits,
+    ids::ProfileId,
+    spec::ResourceProfile,
     state::{
         app::{Application, ApplicationState},
         driver::{Driver, DriverState},
@@ -90,6 +94,7 @@ pub fn driver_status(
         finished_at_ms: millis(driver.finished_at),
         kill_requested: driver.kill_requested,
         at_most_once: driver.spec.at_most_once,
+        priority: driver.spec.priority,
     }
 }
 
@@ -115,7 +120,33 @@ pub fn application_status(
         message: app_message(app, executors.iter().any(|e| !e.state.is_final()), waits),
         registered_at_ms: app.registered_at.0,
         finished_at_ms: millis(app.finished_at),
+        priority: app.spec.priority,
+        min_executors: app.spec.min_executors,
+        profiles: profiles(app, executors.iter().filter(held).map(|e| e.profile)),
     }
+}
+
+/// The profiles of an application, with those of its executors that are not over.
+fn profiles(app: &Application, granted: impl Iterator<Item = ProfileId>) -> Vec<v1::ProfileStatus> {
+    let mut counts: BTreeMap<ProfileId, u32> = BTreeMap::new();
+    for profile in granted {
+        *counts.entry(profile).or_default() += 1;
+    }
+    let status = |id: ProfileId, needs: &ResourceProfile, wanted| v1::ProfileStatus {
+        profile_id: id.0,
+        profile: Some(messages::resource_profile_message(needs)),
+        wanted,
+        granted: counts.get(&id).copied().unwrap_or_default(),
+    };
+    let own = ResourceProfile {
+        cores: app.spec.cores_per_executor,
+        memory: Some(app.spec.memory_per_executor),
+        resources: app.spec.resources_per_executor.clone(),
+    };
+    let own = status(ProfileId::default(), &own, app.executors_wanted);
+    let further = app.profiles.iter();
+    let further = further.map(|(id, profile)| status(*id, &profile.needs, Some(profile.wanted)));
+    std::iter::once(own).chain(further).collect()
 }
 
 /// An executor, with where its worker is.
