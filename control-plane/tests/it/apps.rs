@@ -1,6 +1,6 @@
 //! Applications: register, get executors, come back, leave.
 
-use interrex_control_plane::app::RunningMaster;
+use interrex_control_plane::{app::RunningMaster, edge::status};
 use interrex_core::{ids::AppId, state::app::ApplicationState};
 use interrex_persistence::memory::MemoryCluster;
 use interrex_proto::v1::{
@@ -89,6 +89,69 @@ async fn an_application_gets_executors_asks_for_more_and_leaves() {
             .is_some_and(|app| app.state == ApplicationState::Finished)
     });
     over.await;
+    master.shutdown().await;
+}
+
+/// What a status shows of the profiles: id, wanted, granted.
+fn profiles(master: &RunningMaster, app_id: &str) -> Vec<(u32, Option<u32>, u32)> {
+    let found = status::find(&master.handle.view(), app_id).expect("known");
+    let app = found.application.expect("an application");
+    let shown = app.profiles.iter();
+    shown.map(|p| (p.profile_id, p.wanted, p.granted)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executors_of_a_profile_are_asked_for_launched_and_shown() {
+    let master = start(&MemoryCluster::new(), "m1");
+    leads(&master).await;
+    let (mut agent, _) = Peer::agent(&master, "w1").await;
+    let (mut app, registered) = app(&master, "r1", 0).await;
+    let app_id = registered.app_id.clone();
+    let ask = |profile: Option<v1::ResourceProfile>, total| {
+        Body::RequestExecutors(RequestExecutors {
+            app_id: app_id.clone(),
+            total: 0,
+            targets: vec![v1::ExecutorTarget {
+                profile_id: 4,
+                profile,
+                total,
+            }],
+        })
+    };
+    app.say(ask(None, 1)).await;
+    let refused = app.refused().await;
+    assert!(refused.permanent, "{refused:?}");
+    assert!(
+        refused
+            .reason
+            .starts_with("targets: profile 4 is not known"),
+        "{}",
+        refused.reason
+    );
+    let memory = v1::ResourceProfile {
+        memory_mib: Some(96),
+        ..Default::default()
+    };
+    app.say(ask(Some(memory), 1)).await;
+    let launched = agent.wait("launch of profile 4", |_, body| match body {
+        master_frame::Body::LaunchExecutor(launch) => Some(launch),
+        _ => None,
+    });
+    let launched = launched.await;
+    assert_eq!((launched.cores, launched.memory_mib), (1, 96));
+    let added = executor_added(&mut app).await;
+    assert_eq!(added.resource_profile, 4);
+    let shown = sees(&master.handle, "the executor of profile 4", |view| {
+        view.executors_of(&AppId::new(&app_id)).count() == 1
+    });
+    shown.await;
+    assert_eq!(
+        profiles(&master, &app_id),
+        [(0, Some(0), 0), (4, Some(1), 1)]
+    );
+    app.say(ask(None, u32::MAX)).await;
+    let absurd = app.refused().await.reason;
+    assert!(absurd.starts_with("targets.4.total: "), "{absurd}");
     master.shutdown().await;
 }
 
