@@ -29,6 +29,8 @@ use scan::Sizes;
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// How soon after an end the next look comes: several ends make one look.
 const SETTLE: Duration = Duration::from_millis(100);
+/// A look that took long is rested from this many times as long (up to [`LOOK_INTERVAL`]), however much ends.
+const REST: u32 = 10;
 /// Between two scans for old directories where room is not short.
 pub const SCAN_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -70,6 +72,7 @@ impl Cleaner {
             directories: Vec::new(),
         };
         loop {
+            let began = Instant::now();
             let looked = tokio::task::spawn_blocking(move || {
                 let trouble = round.look();
                 (round, trouble)
@@ -92,10 +95,11 @@ impl Cleaner {
                 }
                 changed
             });
+            let settle = (began.elapsed() * REST).clamp(SETTLE, LOOK_INTERVAL);
             let next = async {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK_INTERVAL) => {}
-                    () = self.ended.notified() => tokio::time::sleep(SETTLE).await,
+                    () = self.ended.notified() => tokio::time::sleep(settle).await,
                 }
             };
             if self.stopped.run_until_cancelled(next).await.is_none() {

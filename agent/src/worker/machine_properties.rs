@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use interrex_proto::v1::{
-    Exit, KillDriver, ProcessState, ReportAck, master_frame::Body, work_report,
+    Exit, HeartbeatAck, KillDriver, ProcessState, ReportAck, master_frame::Body, work_report,
 };
 use proptest::prelude::*;
 
@@ -20,6 +20,8 @@ use crate::{
 enum Step {
     LaunchDriver { id: u8, attempt: u32, cores: u32 },
     LaunchExecutor { id: u32, cores: u32 },
+    LaunchOnce { id: u8, attempt: u32 },
+    Hear { pick: usize },
     KillDriver { id: u8, attempt: u32 },
     Started { pick: usize },
     Ended { pick: usize },
@@ -35,7 +37,9 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..3_u8, 1..4_u32, 1..4_u32)
             .prop_map(|(id, attempt, cores)| Step::LaunchDriver { id, attempt, cores }),
         2 => (1..5_u32, 1..4_u32).prop_map(|(id, cores)| Step::LaunchExecutor { id, cores }),
-        2 => (0..3_u8, 1..4_u32).prop_map(|(id, attempt)| Step::KillDriver { id, attempt }),
+        3 => (3..5_u8, 1..3_u32).prop_map(|(id, attempt)| Step::LaunchOnce { id, attempt }),
+        4 => any::<usize>().prop_map(|pick| Step::Hear { pick }),
+        2 => (0..5_u8, 1..4_u32).prop_map(|(id, attempt)| Step::KillDriver { id, attempt }),
         3 => any::<usize>().prop_map(|pick| Step::Started { pick }),
         4 => any::<usize>().prop_map(|pick| Step::Ended { pick }),
         3 => any::<usize>().prop_map(|pick| Step::Acknowledge { pick }),
@@ -57,33 +61,35 @@ struct World {
     sent: BTreeMap<u64, work_report::Body>,
     results: BTreeMap<WorkKey, ProcessState>,
     store_fails: bool,
+    /// Heartbeats on their way: when each left.
+    beats: BTreeMap<u64, Duration>,
+    lease_until: Duration,
+    now: Duration,
 }
+
+/// What [`attached_event`] gives.
+const LEASE: Duration = Duration::from_secs(10);
 
 impl World {
     /// Carries an action out, checks what must never happen, and returns what comes back.
     fn carry_out(&mut self, action: Action) -> Option<Event> {
         match action {
-            Action::Start(launch) => {
-                let key = launch.key.clone();
-                if let WorkKey::Driver { driver_id, .. } = &key {
-                    let other = self.alive.keys().find(
-                        |alive| matches!(alive, WorkKey::Driver { driver_id: id, .. } if id == driver_id),
-                    );
-                    assert_eq!(other, None, "two attempts of one driver");
-                }
-                *self.starts.entry(key.clone()).or_default() += 1;
-                assert_eq!(self.starts[&key], 1, "{key} was started twice");
-                self.alive.insert(key, *launch);
-                let used: u32 = self.alive.values().map(|launch| launch.cores).sum();
-                assert!(used <= spec().cores, "{used} cores in use");
-            }
+            Action::Start(launch) => self.start(*launch),
             Action::Kill { key, .. } => {
+                // A lease may be over when the news of an end comes in.
+                let once = is_once(&key);
                 assert!(
-                    self.alive.contains_key(&key),
+                    self.alive.contains_key(&key) || once,
                     "a kill of {key}, which is not there"
                 );
-                self.killed.insert(key, true);
+                if self.alive.contains_key(&key) {
+                    self.killed.insert(key, true);
+                }
             }
+            Action::Heartbeat(beat) => {
+                self.beats.insert(beat.sequence, self.now);
+            }
+            Action::Renew(lease) => assert!(lease.until() <= self.lease_until, "given too long"),
             Action::Store(report) => {
                 let sequence = report.sequence;
                 let stored = !std::mem::take(&mut self.store_fails);
@@ -120,11 +126,31 @@ impl World {
             | Action::PersistCluster(_)
             | Action::PersistMasters(_)
             | Action::Register { .. }
-            | Action::Heartbeat(_)
-            | Action::Renew(_)
             | Action::Stale(_) => {}
         }
         None
+    }
+
+    fn start(&mut self, launch: Launch) {
+        let key = launch.key.clone();
+        if let WorkKey::Driver { driver_id, .. } = &key {
+            let other = self.alive.keys().find(
+                |alive| matches!(alive, WorkKey::Driver { driver_id: id, .. } if id == driver_id),
+            );
+            assert_eq!(other, None, "two attempts of one driver");
+        }
+        *self.starts.entry(key.clone()).or_default() += 1;
+        assert_eq!(self.starts[&key], 1, "{key} was started twice");
+        self.alive.insert(key.clone(), launch);
+        if let Some(lease) = self.alive[&key].lease {
+            assert!(
+                lease.until() <= self.lease_until,
+                "{key} was given too long"
+            );
+            assert!(self.now < self.lease_until, "{key} began without a lease");
+        }
+        let used: u32 = self.alive.values().map(|launch| launch.cores).sum();
+        assert!(used <= spec().cores, "{used} cores in use");
     }
 
     fn event(&mut self, step: &Step) -> Option<Event> {
@@ -139,6 +165,21 @@ impl World {
                 frame(launch_driver(&format!("d{id}"), *attempt, *cores))
             }
             Step::LaunchExecutor { id, cores } => frame(launch_executor("a1", *id, *cores)),
+            Step::LaunchOnce { id, attempt } => {
+                let Body::LaunchDriver(mut order) = launch_driver(&format!("d{id}"), *attempt, 1)
+                else {
+                    return None;
+                };
+                order.spec.as_mut().unwrap().at_most_once = true;
+                frame(Body::LaunchDriver(order))
+            }
+            Step::Hear { pick } => {
+                let sequence = pick_of(self.beats.keys(), *pick)?;
+                let sent = self.beats.remove(&sequence)?;
+                // At best; the machine may give less.
+                self.lease_until = self.lease_until.max(sent + LEASE);
+                frame(Body::HeartbeatAck(HeartbeatAck { sequence }))
+            }
             Step::KillDriver { id, attempt } => frame(Body::KillDriver(KillDriver {
                 driver_id: format!("d{id}"),
                 attempt: *attempt,
@@ -189,6 +230,11 @@ impl World {
     }
 }
 
+/// Drivers `d3` and `d4` are only ever launched to run at most once.
+fn is_once(key: &WorkKey) -> bool {
+    matches!(key, WorkKey::Driver { driver_id, .. } if driver_id == "d3" || driver_id == "d4")
+}
+
 fn pick_of<'all, T: Clone + 'all>(
     all: impl ExactSizeIterator<Item = &'all T>,
     pick: usize,
@@ -199,6 +245,7 @@ fn pick_of<'all, T: Clone + 'all>(
 }
 
 fn drive(machine: &mut WorkerMachine, world: &mut World, event: Event, now: Now) {
+    world.now = now.boot;
     let mut events = vec![event];
     while let Some(event) = events.pop() {
         for action in machine.handle(event, now) {
@@ -225,6 +272,16 @@ proptest! {
             }
             if let Some(event) = world.event(step) {
                 drive(&mut machine, &mut world, event, now(elapsed));
+            }
+            // The pump would wake it by now.
+            if machine.next_deadline().is_some_and(|at| at <= elapsed) {
+                drive(&mut machine, &mut world, Event::Tick, now(elapsed));
+            }
+            for key in world.alive.keys().filter(|key| is_once(key)) {
+                prop_assert!(
+                    elapsed < world.lease_until || world.killed.contains_key(key),
+                    "{} lives on without a lease", key
+                );
             }
             prop_assert_eq!(
                 machine.usage().cores_used,

@@ -72,6 +72,11 @@ struct ClusterTuning {
     #[arg(long, env = "INTERREX_MASTER_WORKER_TIMEOUT", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
     worker_timeout: Option<Duration>,
+    /// How long what was submitted with --at-most-once may run on without a leader; at most three quarters of
+    /// --worker-timeout [default: half of --worker-timeout]
+    #[arg(long, env = "INTERREX_MASTER_AT_MOST_ONCE_LEASE", value_name = "TIME")]
+    #[arg(value_parser = humantime::parse_duration)]
+    at_most_once_lease: Option<Duration>,
     /// An application whose session is away for this long is over [default: 10s]
     #[arg(long, env = "INTERREX_MASTER_APP_TIMEOUT", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
@@ -234,6 +239,9 @@ impl ClusterTuning {
             self.executor_stable_after.as_ref(),
         );
         set(&mut cluster.worker_timeout, self.worker_timeout.as_ref());
+        if self.at_most_once_lease.is_some() {
+            cluster.at_most_once_lease = self.at_most_once_lease;
+        }
         set(&mut cluster.app_timeout, self.app_timeout.as_ref());
         set(
             &mut cluster.recovery_timeout,

@@ -152,7 +152,7 @@ impl WorkerMachine {
                 }
             }
             Body::Masters(named) => self.masters_named(named.masters, actions),
-            Body::HeartbeatAck(ack) => self.heard(ack.sequence, now, actions),
+            Body::HeartbeatAck(ack) => self.heard(ack.sequence, actions),
             // The session's own business, or an application's.
             Body::Standby(_)
             | Body::Registered(_)
@@ -215,9 +215,9 @@ impl WorkerMachine {
             .fold(0, |digest, key| digest ^ key.digest())
     }
 
-    /// The leader has heard a heartbeat: leases go on.
-    fn heard(&mut self, sequence: u64, now: Now, actions: &mut Actions) {
-        if !self.lease.acknowledged(sequence) || self.lease.is_over(now.boot) {
+    /// The leader has heard a heartbeat: leases go on. (What was under one that is over is being ended already.)
+    fn heard(&mut self, sequence: u64, actions: &mut Actions) {
+        if !self.lease.acknowledged(sequence) {
             return;
         }
         if self.tasks.values().any(Task::needs_lease) {
