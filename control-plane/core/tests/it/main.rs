@@ -6,11 +6,15 @@ mod applications;
 #[cfg(test)]
 mod drain;
 mod drivers;
+#[cfg(test)]
 mod dynamic_allocation;
 mod explain;
+#[cfg(test)]
 mod gates;
 mod holds;
+#[cfg(test)]
 mod priorities;
+#[cfg(test)]
 mod profiles;
 mod properties;
 mod recovery;

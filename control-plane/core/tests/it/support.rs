@@ -10,7 +10,7 @@ use interrex_core::{
     },
     config::ClusterConfig,
     effect::{AppNotice, Effect, WorkerOrder},
-    ids::{AppId, Attempt, DriverId, ExecutorId, ReportSequence, RequestId, WorkerId},
+    ids::{AppId, Attempt, DriverId, ExecutorId, ProfileId, ReportSequence, RequestId, WorkerId},
     spec::{ApplicationSpec, DriverSpec, WorkerSpec},
     state::{
         app::Application,
@@ -115,6 +115,7 @@ impl Cluster {
                 "{shown}"
             );
         }
+        self.assert_gates(&transition);
         self.last = transition.clone();
         transition
     }
@@ -133,6 +134,31 @@ impl Cluster {
             request: None,
             workers: WorkersNamed::Id(worker.into()),
         })
+    }
+
+    /// Whoever got an executor of its own description has as many as it needs at once, or all that it wants.
+    fn assert_gates(&self, transition: &Transition) {
+        for effect in &transition.effects {
+            let Effect::App { app, notice } = effect else {
+                continue;
+            };
+            let AppNotice::ExecutorAdded(added) = notice else {
+                continue;
+            };
+            let app = self.app(app);
+            if added.profile != ProfileId::default() {
+                continue;
+            }
+            let there = self
+                .state
+                .executors_of(&app.id)
+                .filter(|e| !e.state.is_final() && !e.drained && e.profile == added.profile)
+                .count();
+            let wanted = app.executors_wanted.unwrap_or(u32::MAX);
+            let least = app.spec.min_executors.min(wanted);
+            let least = least.saturating_sub(app.executors_completed);
+            assert!(there >= least as usize, "{there} of {least}: {app:?}");
+        }
     }
 
     /// Lets time pass and ticks once.
