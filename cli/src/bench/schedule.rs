@@ -1,8 +1,8 @@
 //! `bench schedule`: what one decision costs, by the size of the cluster.
 //!
 //! Drives the leader's state directly: no I/O, no commits, one core. Applications are at their limit, as they are most
-//! of the time: each has the executors that it asked for, and half of the cluster is free. With `--hungry` the cluster is
-//! full instead, and every application, each with a demand of its own, wants more than there is.
+//! of the time: each has the executors that it asked for, and half of the cluster is free. With `--hungry` the cluster
+//! is full instead, and every application, each with a demand of its own, wants more than there is.
 
 mod load;
 

@@ -109,8 +109,8 @@ impl Targets {
         }
     }
 
-    /// Lowers a profile's total by one, because one of its executors is given up; `live`: how many of it there are, which
-    /// is what counts where there was no limit.
+    /// Lowers a profile's total by one, because one of its executors is given up; `live`: how many of it there are,
+    /// which is what counts where there was no limit.
     pub(super) fn lower(&mut self, profile: u32, limit: Option<u32>, live: u32) {
         if profile == 0 {
             let total = self.own.or(limit).unwrap_or(live);

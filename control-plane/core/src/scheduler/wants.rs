@@ -72,9 +72,9 @@ impl Application {
         })
     }
 
-    /// For each profile of which it wants, and may have, another executor now, the group that it stands in. Executors that are
-    /// being ended still count: their processes exist. (Spark forgets them at once.) Those on a worker that was
-    /// drained do not.
+    /// For each profile of which it wants, and may have, another executor now, the group that it stands in. Executors
+    /// that are being ended still count: their processes exist. (Spark forgets them at once.) Those on a worker that
+    /// was drained do not.
     pub(crate) fn wants(
         &self,
         load: &AppLoad,
@@ -147,8 +147,8 @@ impl Application {
         })
     }
 
-    /// How many executors are lacking to `min_executors`, which is about the application's own description only: what it
-    /// asks for in further profiles it asks for while it runs.
+    /// How many executors are lacking to `min_executors`, which is about the application's own description only: what
+    /// it asks for in further profiles it asks for while it runs.
     fn lacking(&self, profile: ProfileId, load: &AppLoad) -> u64 {
         if profile == ProfileId::default() {
             u64::from(self.spec.min_executors).saturating_sub(self.there(profile, load))

@@ -71,7 +71,7 @@ pub(crate) struct PassState {
     pub(crate) cursor: Option<WorkerId>,
 }
 
-/// Reports that changed nothing, counted since this leadership began. For metrics.
+/// Reports, and kills of executors, that changed nothing; counted since this leadership began. For metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// About an attempt that is over or superseded, or from a worker that does not have it.

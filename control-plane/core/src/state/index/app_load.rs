@@ -24,7 +24,8 @@ pub(crate) struct AppLoad {
     ended: BTreeSet<(Timestamp, ExecutorId)>,
     /// The sum over `active` without `drained`. Written only where `active` is, and compared by `validate()`.
     cores: u64,
-    /// How many of `active` without `drained` are of each profile. Written only where `active` is, and compared by `validate()`.
+    /// How many of `active` without `drained` are of each profile. Written only where `active` is, and compared by
+    /// `validate()`.
     profiles: BTreeMap<ProfileId, u64>,
     /// In which group each profile stands among the starving that does.
     pub(crate) queued: BTreeMap<ProfileId, Group>,

@@ -1,5 +1,5 @@
-//! What only some workers offer: custom resources and capabilities. Few demands ask for any of it, and those that do are
-//! kept apart, so that neither costs the other anything.
+//! What only some workers offer: custom resources and capabilities. Few demands ask for any of it, and those that do
+//! are kept apart, so that neither costs the other anything.
 
 use std::collections::BTreeSet;
 

@@ -17,8 +17,8 @@ pub(crate) struct Place {
     profile: ProfileId,
 }
 
-/// What makes things equal: the first of them speaks for all. They fit on the same workers, or on none, and count against
-/// the same caps.
+/// What makes things equal: the first of them speaks for all. They fit on the same workers, or on none, and count
+/// against the same caps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Group {
     /// What one driver or one executor needs. First, because queues are searched by it.

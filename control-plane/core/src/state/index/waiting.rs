@@ -137,8 +137,8 @@ impl<I: Clone + PartialEq> Waiting<I> {
         false
     }
 
-    /// The next head in queue order that no cap holds and that asks for no more than this. Costs those passed over among
-    /// the ones that ask for nothing but what is there.
+    /// The next head in queue order that no cap holds and that asks for no more than this. Costs those passed over
+    /// among the ones that ask for nothing but what is there.
     pub(crate) fn next_head(&self, after: Option<Place>, room: &Room) -> Option<(Place, &Group)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let there = |asked: &Offers| {
