@@ -97,6 +97,8 @@ pub const METRICS: &[Metric] = &[
     metric!(Counter "interrex_effects_dropped_total", "Orders and notices without a session to send them to; they are derived again."),
     metric!(Counter "interrex_heartbeat_acks_dropped_total", "Heartbeats that were heard and not acknowledged, because too many waited."),
     metric!(Counter "interrex_frames_dropped_total", "Frames of peers that were dropped; what they report is sent again."),
+    metric!(Counter "interrex_reregistrations_asked_total", "Workers asked for a full report, by reason; differs: a heartbeat showed that they run something else than is recorded."),
+    metric!(Counter "interrex_events_ignored_total", "Reports and events that changed nothing, by reason: stale, unknown, repeated or refused."),
     metric!(Counter "interrex_task_panics_total", "Tasks of this master that panicked; somebody must look."),
     metric!(Gauge "interrex_loop_silence_seconds", Seconds, "How long ago the master's loop last turned."),
     metric!(Counter "interrex_http_handled_total", "Requests of the submission API by endpoint and status."),
@@ -193,6 +195,11 @@ pub fn queue_depth(queue: &'static str, depth: usize) {
 /// A full queue refused a request.
 pub fn refused(queue: &'static str) {
     counter!("interrex_requests_refused_total", "queue" => queue).increment(1);
+}
+
+/// So many reports or events changed nothing. `reason`: `stale`, `unknown`, `repeated` or `refused`.
+pub(crate) fn ignored(reason: &'static str, count: u64) {
+    counter!("interrex_events_ignored_total", "reason" => reason).increment(count);
 }
 
 /// A call of the control API was answered.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use interrex_core::{
     effect::{AppNotice, Effect, WorkerOrder},
     ids::{AppId, Epoch, WorkerId},
+    leader::Reregister,
     state::executor::Executor,
 };
 use interrex_proto::v1::{self, master_frame::Body};
@@ -45,9 +46,18 @@ impl Dispatcher {
     }
 
     /// Asks a worker to register again.
-    pub(crate) fn reregister(&self, worker: WorkerId, reason: &str) {
+    pub(crate) fn reregister(&self, worker: WorkerId, reason: Reregister) {
+        metrics::counter!("interrex_reregistrations_asked_total", "reason" => reason.name())
+            .increment(1);
+        if reason == Reregister::Differs {
+            tracing::warn!(
+                epoch = self.epoch.0,
+                %worker,
+                "a worker runs something else than is recorded: asked for its full report"
+            );
+        }
         let body = Body::Reregister(v1::Reregister {
-            reason: reason.to_owned(),
+            reason: reason.words().to_owned(),
         });
         self.put(&Peer::Worker(worker), body);
     }

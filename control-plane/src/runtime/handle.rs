@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use interrex_core::{
     command::Command,
     ids::{Epoch, WorkerId},
+    leader::Heartbeat,
     time::Timestamp,
     transition::Reply,
 };
@@ -420,6 +421,15 @@ impl MasterHandle {
             .borrow()
             .heartbeats()
             .touch(worker, self.shared.clock.now());
+    }
+
+    /// The same, with what the worker says of itself.
+    pub(crate) fn heard(&self, worker: &WorkerId, heartbeat: Heartbeat) {
+        self.shared
+            .view
+            .borrow()
+            .heartbeats()
+            .beat(worker, heartbeat, self.shared.clock.now());
     }
 
     /// What a standby says to a peer.

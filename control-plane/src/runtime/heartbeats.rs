@@ -1,14 +1,14 @@
-//! When workers were last heard of. Sessions write, the leader's loop reads at each tick.
+//! When workers were last heard of, and what they said then. Sessions write, the leader's loop reads at each tick.
 //!
 //! Apart from the mailbox on purpose: however full that is, a heartbeat never waits behind it, and a busy
 //! leader never takes a live worker for dead. Nothing here is ever stored.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use interrex_core::{ids::WorkerId, time::Timestamp};
+use interrex_core::{ids::WorkerId, leader::Heartbeat, time::Timestamp};
 
 /// The table of one leadership. Holds at most one entry for each worker that has a session.
 #[derive(Debug, Default)]
@@ -16,10 +16,19 @@ pub struct Heartbeats {
     table: Mutex<Table>,
 }
 
+/// A sign of life that the loop has not seen yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fresh {
+    pub(crate) worker: WorkerId,
+    pub(crate) at: Timestamp,
+    /// The newest heartbeat; `None`: only reports came.
+    pub(crate) said: Option<Heartbeat>,
+}
+
 #[derive(Debug, Default)]
 struct Table {
     last: BTreeMap<WorkerId, Timestamp>,
-    fresh: BTreeSet<WorkerId>,
+    fresh: BTreeMap<WorkerId, Option<Heartbeat>>,
 }
 
 // === impl Heartbeats ===
@@ -29,7 +38,14 @@ impl Heartbeats {
     pub(crate) fn touch(&self, worker: &WorkerId, now: Timestamp) {
         let mut table = self.lock();
         table.last.insert(worker.clone(), now);
-        table.fresh.insert(worker.clone());
+        table.fresh.entry(worker.clone()).or_default();
+    }
+
+    /// A worker said how it is.
+    pub(crate) fn beat(&self, worker: &WorkerId, heartbeat: Heartbeat, now: Timestamp) {
+        let mut table = self.lock();
+        table.last.insert(worker.clone(), now);
+        table.fresh.insert(worker.clone(), Some(heartbeat));
     }
 
     /// A worker is forgotten.
@@ -40,13 +56,14 @@ impl Heartbeats {
     }
 
     /// What has been heard since the last call.
-    pub(crate) fn take_fresh(&self) -> Vec<(WorkerId, Timestamp)> {
+    pub(crate) fn take_fresh(&self) -> Vec<Fresh> {
         let mut table = self.lock();
         let fresh = std::mem::take(&mut table.fresh);
-        fresh
-            .into_iter()
-            .filter_map(|worker| table.last.get(&worker).copied().map(|at| (worker, at)))
-            .collect()
+        let with_time = |(worker, said)| {
+            let at = table.last.get(&worker).copied()?;
+            Some(Fresh { worker, at, said })
+        };
+        fresh.into_iter().filter_map(with_time).collect()
     }
 
     /// When a worker was last heard of.
@@ -71,12 +88,21 @@ mod tests {
         let worker = WorkerId::new("w1");
         heartbeats.touch(&worker, Timestamp(5));
         heartbeats.touch(&worker, Timestamp(7));
-        assert_eq!(
-            heartbeats.take_fresh(),
-            vec![(worker.clone(), Timestamp(7))]
-        );
+        let seen = |said, at| {
+            let (worker, at) = (worker.clone(), Timestamp(at));
+            vec![Fresh { worker, at, said }]
+        };
+        assert_eq!(heartbeats.take_fresh(), seen(None, 7));
         assert_eq!(heartbeats.take_fresh(), vec![]);
         assert_eq!(heartbeats.last(&worker), Some(Timestamp(7)));
+        // What was said stays until it is taken, whatever else comes from the worker.
+        let said = Heartbeat {
+            digest: 3,
+            ..Heartbeat::default()
+        };
+        heartbeats.beat(&worker, said.clone(), Timestamp(8));
+        heartbeats.touch(&worker, Timestamp(9));
+        assert_eq!(heartbeats.take_fresh(), seen(Some(said), 9));
         heartbeats.forget(&worker);
         assert_eq!(heartbeats.last(&worker), None);
     }

@@ -35,7 +35,8 @@ use crate::{
         error::RequestError,
         hand_over::{Departure, HandOver, Progress},
         handle::{MasterHandle, Shared},
-        heartbeats::Heartbeats,
+        heartbeats::{Fresh, Heartbeats},
+        ignored::IgnoredCount,
         peers::{Changes, Peers},
         port::{Input, MAILBOX_MAX, Outcome, Waiters},
         quarantine::Quarantine,
@@ -66,6 +67,7 @@ pub(crate) struct LeaderLoop {
     /// After this a commit's outcome counts as unknown.
     pub(crate) commit_deadline: Duration,
     pub(crate) waiters: Waiters,
+    pub(crate) ignored: IgnoredCount,
     pub(crate) quarantine: Quarantine,
     /// What this leadership has ended for, if it was to restore a snapshot.
     pub(crate) restore: Option<RestoreOrder>,
@@ -257,10 +259,13 @@ impl LeaderLoop {
             ticks.reset();
         }
         self.shared.pulse.beat();
-        for (worker, at) in self.heartbeats.take_fresh() {
-            self.machine.heartbeat(&worker, at);
-        }
         let now = self.shared.clock.now();
+        for Fresh { worker, at, said } in self.heartbeats.take_fresh() {
+            self.machine.heartbeat(&worker, at);
+            if let Some(heartbeat) = said {
+                self.machine.heard(&worker, heartbeat, now);
+            }
+        }
         let Changes { apps, gone } = self.peers.take_changes();
         for (app, attached) in apps {
             if attached {
@@ -276,6 +281,7 @@ impl LeaderLoop {
         }
         self.machine.tick(now);
         metrics::queue_depth("leader", self.machine.queue_len());
+        self.ignored.take(&self.machine);
     }
 
     fn on_commit(&mut self, batch: BatchId, result: Committed) {

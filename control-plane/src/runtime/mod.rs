@@ -26,6 +26,7 @@ pub(crate) mod clock;
 pub(crate) mod dispatcher;
 pub(crate) mod hand_over;
 pub(crate) mod heartbeat_acks;
+pub(crate) mod ignored;
 pub(crate) mod leader_loop;
 pub(crate) mod peers;
 pub(crate) mod pulse;

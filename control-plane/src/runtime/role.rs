@@ -32,6 +32,7 @@ use crate::{
         handle::{MasterHandle, Role, Shared},
         heartbeat_acks::{HEARD_MAX, Heard, HeartbeatAcks},
         heartbeats::Heartbeats,
+        ignored::IgnoredCount,
         leader_loop::{LeaderLoop, Signals},
         peers::Peers,
         port::{LeaderPort, MAILBOX_MAX, READS_MAX, Waiters},
@@ -246,6 +247,7 @@ impl RoleTask {
             peers: Arc::clone(&self.peers),
             commit_deadline: self.options.commit_deadline,
             waiters: Waiters::default(),
+            ignored: IgnoredCount::default(),
             quarantine: Quarantine::new(quarantined),
             restore: None,
         };

@@ -6,7 +6,7 @@ use interrex_persistence::{
 };
 use interrex_proto::v1::{Heartbeat, master_frame, peer_frame::Body};
 
-use crate::support::{Peer, leads, start, start_with};
+use crate::support::{Peer, client, leads, sees, start, start_with, status, submit};
 
 fn heartbeat(sequence: u64) -> Body {
     Body::Heartbeat(Heartbeat {
@@ -55,5 +55,62 @@ async fn a_master_that_cannot_prove_that_it_leads_acknowledges_nothing() {
     proven.await;
     agent.say(heartbeat(2)).await;
     assert_eq!(acknowledged(&mut agent).await, 2);
+    master.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_digest_stays_different_is_asked_for_its_full_report() {
+    let master = start(&MemoryCluster::new(), "m1");
+    leads(&master).await;
+    let (mut agent, _) = Peer::agent(&master, "w1").await;
+    let mut asked = None;
+    for sequence in 1..100 {
+        let orphan = Heartbeat {
+            digest: 5,
+            sequence,
+            ..Heartbeat::default()
+        };
+        agent.say(Body::Heartbeat(orphan)).await;
+        // Each is seen by itself: the acknowledgement comes after it, at the latest with the next tick.
+        asked = agent
+            .wait("an answer", |_, body| match body {
+                master_frame::Body::HeartbeatAck(_) => Some(None),
+                master_frame::Body::Reregister(asked) => Some(Some(asked.reason.clone())),
+                _ => None,
+            })
+            .await;
+        if asked.is_some() {
+            break;
+        }
+    }
+    let reason = asked.expect("it is asked");
+    assert!(reason.contains("not what is recorded"), "{reason}");
+    master.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_wants_no_work_says_why_and_gets_it_when_it_is_welcome_again() {
+    let master = start(&MemoryCluster::new(), "m1");
+    leads(&master).await;
+    let (mut agent, _) = Peer::agent(&master, "w1").await;
+    let say = |why: &str| {
+        Body::Heartbeat(Heartbeat {
+            not_accepting: why.to_owned(),
+            ..Heartbeat::default()
+        })
+    };
+    agent.say(say("disk full")).await;
+    sees(&master.handle, "it wants no work", |view| {
+        view.worker(&"w1".into())
+            .is_some_and(|w1| w1.not_accepting == "disk full")
+    })
+    .await;
+    let mut client = client(&master);
+    submit(&mut client, "s1").await;
+    let waits = status(&mut client, "s1").await.unwrap().driver.unwrap();
+    assert_eq!(waits.state, "SUBMITTED");
+    assert!(waits.message.contains("no new work"), "{}", waits.message);
+    agent.say(say("")).await;
+    agent.launch().await;
     master.shutdown().await;
 }

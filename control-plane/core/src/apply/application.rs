@@ -7,6 +7,7 @@ use crate::{
     config::EXECUTORS_PER_APP_MAX,
     effect::AppNotice,
     ids::{AppId, ExecutorId, Fingerprint, QueuePosition, RequestId},
+    machines::application::{AppEvent, AppStep},
     spec::ApplicationSpec,
     state::{
         app::{Application, ApplicationState},
@@ -153,12 +154,12 @@ impl ClusterState {
             self.tell(id, notice);
             return Reply::Done;
         }
-        let state = if failed {
-            ApplicationState::Failed
+        let event = if failed {
+            AppEvent::Failed { message }
         } else {
-            ApplicationState::Finished
+            AppEvent::Finished { message }
         };
-        self.end_app(id, state, message);
+        self.end_app(id, event);
         Reply::Done
     }
 
@@ -170,20 +171,23 @@ impl ClusterState {
         };
         if !app.state.is_final() {
             let message = format!("not heard of for more than {:?}", self.config.app_timeout);
-            self.end_app(id, ApplicationState::Failed, message);
+            self.end_app(id, AppEvent::Failed { message });
         }
         Reply::Done
     }
 
     /// Ends an application: its executors are told to end, it is told that it is over.
-    pub(crate) fn end_app(&mut self, id: &AppId, state: ApplicationState, message: String) {
+    pub(crate) fn end_app(&mut self, id: &AppId, event: AppEvent) {
         let Some(app) = self.apps.get(id) else { return };
-        let mut app = app.as_ref().clone();
-        app.state = state;
-        app.finished_at = Some(self.now);
-        app.message.clone_from(&message);
-        app.not_before = None;
-        self.put_app(app);
+        let ended = match app.after(event, self.now) {
+            AppStep::Becomes(ended) => *ended,
+            AppStep::Repeated | AppStep::Refused => {
+                self.ignored.refused += 1;
+                return;
+            }
+        };
+        let (state, message) = (ended.state.name(), ended.message.clone());
+        self.put_app(ended);
         let active: Vec<_> = self
             .index
             .app_loads
@@ -196,7 +200,6 @@ impl ClusterState {
         }
         self.recovery.apps.remove(id);
         self.recovery.settle();
-        let state = state.name();
         self.tell(id, AppNotice::Removed { state, message });
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     machines::{
         driver::{DriverEvent, DriverStep},
         executor::{ExecutorEvent, ExecutorStep},
+        worker::WorkerEvent,
     },
     state::{
         cluster::ClusterState,
@@ -66,10 +67,7 @@ impl ClusterState {
         let mut count = 0;
         for worker in known.iter().filter(|worker| worker.drain.is_some()) {
             count += 1;
-            self.put_worker(Worker {
-                drain: None,
-                ..worker.as_ref().clone()
-            });
+            self.worker_event(&worker.id, WorkerEvent::Undrained);
         }
         Reply::Count(count)
     }
@@ -125,10 +123,7 @@ impl ClusterState {
             &format!("worker {} is being drained", worker.id),
             &drain.reason,
         );
-        self.put_worker(Worker {
-            drain: Some(drain),
-            ..worker.clone()
-        });
+        self.worker_event(&worker.id, WorkerEvent::Drained(drain));
         let load = self.index.loads.get(&worker.id).cloned();
         for executor in load.unwrap_or_default().executors.values() {
             self.decommission(executor, &reason);

@@ -5,14 +5,11 @@ use crate::{
     effect::{AppNotice, Effect, WorkerOrder},
     ids::AppId,
     machines::{
+        application::AppEvent,
         backoff::wait_after,
         executor::{Ending, ExecutorEvent, ExecutorStep},
     },
-    state::{
-        app::{Application, ApplicationState},
-        cluster::ClusterState,
-        executor::Executor,
-    },
+    state::{app::Application, cluster::ClusterState, executor::Executor},
     time::Timestamp,
 };
 
@@ -59,7 +56,7 @@ impl ClusterState {
         let reason = reason.to_owned();
         match executor.after(ExecutorEvent::Lost { reason }, self.now) {
             ExecutorStep::Becomes(next) => self.executor_becomes(executor, *next),
-            ExecutorStep::Repeated | ExecutorStep::Stale => {}
+            ExecutorStep::Repeated | ExecutorStep::Stale => self.ignored.refused += 1,
         }
     }
 
@@ -106,7 +103,7 @@ impl ClusterState {
                 "{failures} executors failed in a row; the last one, {}: {}",
                 after.id, after.message
             );
-            self.end_app(&app.id, ApplicationState::Failed, message);
+            self.end_app(&app.id, AppEvent::Failed { message });
         }
     }
 

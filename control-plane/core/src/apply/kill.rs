@@ -7,8 +7,8 @@ use crate::{
     command::RequestKey,
     effect::WorkerOrder,
     ids::{AppId, DriverId, RequestId},
+    machines::application::AppEvent,
     state::{
-        app::ApplicationState,
         cluster::ClusterState,
         driver::{Driver, DriverState},
         index::timers::Timer,
@@ -99,7 +99,8 @@ impl ClusterState {
         if let Some(app) = self.apps.get(&app).cloned() {
             let already_over = app.state.is_final();
             if !already_over {
-                self.end_app(&app.id, ApplicationState::Killed, REASON.to_owned());
+                let message = REASON.to_owned();
+                self.end_app(&app.id, AppEvent::Killed { message });
             }
             return Reply::AppKilled { app, already_over };
         }

@@ -98,6 +98,7 @@ impl ClusterState {
                 self.order_launch_driver(driver)
             }
             Reach::Alive | Reach::Silent => {}
+            Reach::Gone if self.now < self.lost_from(driver) => {}
             Reach::Gone => self.lose_driver(driver, "its worker is not known"),
         }
         self.rearm(Timer::Driver(driver.id.clone()));

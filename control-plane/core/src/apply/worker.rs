@@ -6,7 +6,10 @@ use crate::{
     command::FullReport,
     effect::{AppNotice, WorkerOrder},
     ids::{AppId, WorkerId},
-    machines::driver::{DriverEvent, DriverStep},
+    machines::{
+        driver::{DriverEvent, DriverStep},
+        worker::{WorkerEvent, WorkerStep},
+    },
     spec::WorkerSpec,
     state::{
         cluster::ClusterState,
@@ -38,20 +41,12 @@ impl ClusterState {
         for report in unacknowledged {
             self.take_report(&id, report);
         }
-        let known = self.workers.get(&id);
-        let registered_at = known
-            .filter(|worker| worker.state != WorkerState::Dead)
-            .map_or(self.now, |worker| worker.registered_at);
-        let drain = known.and_then(|worker| worker.drain.clone());
-        let not_accepting = known.map_or(String::new(), |w| w.not_accepting.clone());
-        self.put_worker(Worker {
-            id: id.clone(),
-            spec,
-            state: WorkerState::Alive,
-            registered_at,
-            drain,
-            not_accepting,
-        });
+        let at = self.now;
+        if self.workers.contains_key(&id) {
+            self.worker_event(&id, WorkerEvent::Registered { spec, at });
+        } else {
+            self.put_worker(Worker::new(id.clone(), spec, at));
+        }
         self.reconcile(&id, &report);
         if !sequences.is_empty() {
             self.order(&id, WorkerOrder::Acknowledge { sequences });
@@ -67,11 +62,14 @@ impl ClusterState {
     fn refuse_twin(&self, id: &WorkerId, spec: &WorkerSpec) -> Option<Rejection> {
         let known = self.workers.get(id)?;
         let (ours, theirs) = (&known.spec.work_dir_id, &spec.work_dir_id);
-        if known.state == WorkerState::Dead
-            || ours.is_empty()
-            || theirs.is_empty()
-            || ours == theirs
-        {
+        let told_apart = !ours.is_empty() && !theirs.is_empty();
+        let same = if told_apart {
+            ours == theirs
+        } else {
+            // Where that is not known, its word counts unless it could start a second run of what may run once.
+            known.spec.incarnation == spec.incarnation || !self.runs_at_most_once(id)
+        };
+        if known.state == WorkerState::Dead || same {
             return None;
         }
         let reason = format!(
@@ -85,27 +83,40 @@ impl ClusterState {
         })
     }
 
+    fn runs_at_most_once(&self, worker: &WorkerId) -> bool {
+        let load = self.index.loads.get(worker);
+        load.is_some_and(|load| load.drivers.values().any(|driver| driver.spec.at_most_once))
+    }
+
     /// Disconnection is not death: it keeps what it runs and gets nothing new until it registers again.
     pub(super) fn worker_disconnected(&mut self, id: &WorkerId) -> Reply {
-        if let Some(worker) = self.workers.get(id)
-            && worker.state == WorkerState::Alive
-        {
-            let mut worker = worker.as_ref().clone();
-            worker.state = WorkerState::Unknown;
-            self.put_worker(worker);
-        }
+        self.worker_event(id, WorkerEvent::Disconnected);
         Reply::Done
     }
 
     /// Its heartbeats say whether it wants new work.
     pub(super) fn accepting_changed(&mut self, id: &WorkerId, not_accepting: String) -> Reply {
-        if let Some(worker) = self.workers.get(id) {
-            self.put_worker(Worker {
-                not_accepting,
-                ..worker.as_ref().clone()
-            });
-        }
+        self.worker_event(id, WorkerEvent::Accepting(not_accepting));
         Reply::Done
+    }
+
+    /// Lets something happen to a worker; what does not fit its state is counted. True if it changed.
+    pub(super) fn worker_event(&mut self, id: &WorkerId, event: WorkerEvent) -> bool {
+        let Some(worker) = self.workers.get(id) else {
+            self.ignored.unknown += 1;
+            return false;
+        };
+        match worker.after(event) {
+            WorkerStep::Becomes(next) => {
+                self.put_worker(*next);
+                true
+            }
+            WorkerStep::Repeated => false,
+            WorkerStep::Refused => {
+                self.ignored.refused += 1;
+                false
+            }
+        }
     }
 
     /// What it ran is lost; applications that had something there are told.
@@ -113,12 +124,9 @@ impl ClusterState {
         let Some(worker) = self.workers.get(id).cloned() else {
             return Reply::Done;
         };
-        if worker.state == WorkerState::Dead {
+        if !self.worker_event(id, WorkerEvent::Expired) {
             return Reply::Done;
         }
-        let mut dead = worker.as_ref().clone();
-        dead.state = WorkerState::Dead;
-        self.put_worker(dead);
         let message = format!(
             "worker {id} was not heard of for {:?}",
             self.config.worker_timeout
@@ -156,7 +164,7 @@ impl ClusterState {
             &self.config,
         ) {
             DriverStep::Becomes(next) => self.put_driver(*next),
-            DriverStep::Repeated | DriverStep::Stale => {}
+            DriverStep::Repeated | DriverStep::Stale => self.ignored.refused += 1,
         }
     }
 }

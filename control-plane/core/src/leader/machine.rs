@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use crate::{
@@ -10,8 +11,10 @@ use crate::{
     config::ClusterConfig,
     ids::{AppId, Epoch, WorkerId},
     leader::{
-        Answer, BatchId, CommitFailure, LeaderConfig, Output, Publication, StepDown, Ticket,
+        Answer, BatchId, CommitFailure, Heartbeat, LeaderConfig, Output, Publication, Reregister,
+        StepDown, Ticket,
         batch::{Batch, Held},
+        differences::Differences,
         outbox::{Decided, Free, Outbox},
     },
     liveness::Liveness,
@@ -24,6 +27,9 @@ use crate::{
     transition::{Mutation, Reply},
 };
 
+/// How long news about whether a worker wants work may wait for room.
+const ACCEPTING_DEADLINE: Duration = Duration::from_secs(5);
+
 /// The leader of one epoch. Feed it, then take what it wants done with [`poll`](Self::poll).
 #[derive(Debug)]
 pub struct LeaderMachine {
@@ -31,6 +37,7 @@ pub struct LeaderMachine {
     config: LeaderConfig,
     state: ClusterState,
     liveness: Liveness,
+    differences: Differences,
     outbox: Outbox,
     queue: VecDeque<Queued>,
     outputs: Vec<Output>,
@@ -69,6 +76,7 @@ impl LeaderMachine {
             config,
             state,
             liveness,
+            differences: Differences::default(),
             outbox: Outbox::new(config.batch),
             queue: VecDeque::new(),
             outputs: Vec::new(),
@@ -198,10 +206,43 @@ impl LeaderMachine {
         }
         match self.state.worker(worker).map(|worker| worker.state) {
             Some(WorkerState::Alive) => self.liveness.touch_worker(worker, now),
-            Some(WorkerState::Unknown | WorkerState::Dead) => {
-                self.reregister(worker, "its report is missing in this epoch");
+            Some(WorkerState::Unknown) => {
+                // Its heartbeats are acknowledged, so what may run at most once may still live there.
+                self.liveness.touch_worker(worker, now);
+                self.reregister(worker, Reregister::NoReport);
             }
-            None => self.reregister(worker, "it is not registered"),
+            Some(WorkerState::Dead) => self.reregister(worker, Reregister::NoReport),
+            None => self.reregister(worker, Reregister::NotRegistered),
+        }
+    }
+
+    /// What a heartbeat says besides being one. A difference that stays is settled by a full report, both ways.
+    pub fn heard(&mut self, worker: &WorkerId, heartbeat: Heartbeat, now: Timestamp) {
+        if self.over {
+            return;
+        }
+        let Some(known) = self.state.worker(worker) else {
+            return;
+        };
+        if known.state != WorkerState::Alive {
+            return;
+        }
+        let news = known.not_accepting != heartbeat.not_accepting;
+        let (reported, recorded) = (heartbeat.digest, self.state.digest(worker));
+        let awaits = reported != recorded && self.state.awaits_answer(worker);
+        if self
+            .differences
+            .persists(worker, reported, recorded, awaits)
+        {
+            self.reregister(worker, Reregister::Differs);
+        }
+        if news {
+            let command = Command::AcceptingChanged {
+                worker: worker.clone(),
+                not_accepting: heartbeat.not_accepting,
+            };
+            // Where there is no room now, the next heartbeat says it again.
+            self.submit(None, command, now.plus(ACCEPTING_DEADLINE), now);
         }
     }
 
@@ -266,10 +307,12 @@ impl LeaderMachine {
         let registers = matches!(command, Command::RegisterWorker { .. });
         let transition = self.state.apply(now, command);
         let after = self.state.recovery_state();
-        if let Some(worker) = &worker
-            && registers
-        {
-            self.liveness.touch_worker(worker, now);
+        if let Some(worker) = &worker {
+            // Whatever has happened to it, what was seen before says nothing any more.
+            self.differences.forget(worker);
+            if registers {
+                self.liveness.touch_worker(worker, now);
+            }
         }
         if let Reply::AppRegistered { app, .. } = &transition.reply {
             // Its session has to say that it is attached; until then, it is as if it had gone.
@@ -321,7 +364,7 @@ impl LeaderMachine {
         }
     }
 
-    fn reregister(&mut self, worker: &WorkerId, reason: &'static str) {
+    fn reregister(&mut self, worker: &WorkerId, reason: Reregister) {
         self.outputs.push(Output::Reregister {
             worker: worker.clone(),
             reason,

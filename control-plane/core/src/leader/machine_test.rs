@@ -7,7 +7,7 @@ use crate::{
     ids::{Epoch, Fingerprint, RequestId, WorkerId},
     leader::{
         Answer, BatchId, BatchLimits, CommitFailure, LeaderConfig, LeaderMachine, Output,
-        Publication, StepDown, Ticket,
+        Publication, Reregister, StepDown, Ticket,
     },
     resources::{Amounts, Cores, MemoryMib},
     spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
@@ -489,7 +489,7 @@ fn a_worker_that_did_not_register_in_this_epoch_is_asked_to() {
         machine.poll(NOW),
         vec![Output::Reregister {
             worker: WorkerId::new("w1"),
-            reason: "it is not registered",
+            reason: Reregister::NotRegistered,
         }]
     );
     machine.submit(None, worker("w1"), LATER, NOW);

@@ -12,6 +12,7 @@
 //! memory is dropped.
 
 mod batch;
+mod differences;
 mod machine;
 mod outbox;
 
@@ -70,8 +71,8 @@ pub enum Output {
     Reregister {
         /// Which.
         worker: WorkerId,
-        /// Why, for people.
-        reason: &'static str,
+        /// Why.
+        reason: Reregister,
     },
     /// This leadership is over; nothing follows.
     StepDown(StepDown),
@@ -101,6 +102,26 @@ pub enum Answer {
     DeadlineExceeded,
     /// Too many requests wait.
     Busy,
+}
+
+/// What a worker says of itself with each heartbeat.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// What it runs; compare [`ClusterState::digest`](crate::state::cluster::ClusterState::digest).
+    pub digest: u64,
+    /// Why it wants no new work; empty: it does.
+    pub not_accepting: String,
+}
+
+/// Why a worker's full report is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reregister {
+    /// Nothing is recorded under its id (W30: Spark drops the heartbeats of such a worker).
+    NotRegistered,
+    /// It has not reported since this leadership began, or since it was away.
+    NoReport,
+    /// It runs something else than is recorded, at two heartbeats in a row.
+    Differs,
 }
 
 /// Why a commit did not succeed.
@@ -133,6 +154,30 @@ impl Default for LeaderConfig {
             batch: BatchLimits::default(),
             queue_max: 4096,
             self_check_interval: Duration::from_secs(5),
+        }
+    }
+}
+
+// === impl Reregister ===
+
+impl Reregister {
+    /// For metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotRegistered => "not_registered",
+            Self::NoReport => "no_report",
+            Self::Differs => "differs",
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotRegistered => "it is not registered",
+            Self::NoReport => "its report is missing in this epoch",
+            Self::Differs => "what it runs is not what is recorded",
         }
     }
 }

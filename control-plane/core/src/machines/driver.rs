@@ -279,3 +279,7 @@ impl Exit {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "driver_test.rs"]
+mod tests;

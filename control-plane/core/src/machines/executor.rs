@@ -192,3 +192,7 @@ impl Executor {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "executor_test.rs"]
+mod tests;

@@ -10,6 +10,7 @@ use crate::{
     config::WorkerSelection,
     effect::AppNotice,
     ids::{AppId, ExecutorId, ProfileId, WorkerId},
+    machines::application::{AppEvent, AppStep},
     resources::{Amounts, Cores, Demand},
     scheduler::{
         Head, Scope, Walk,
@@ -17,7 +18,7 @@ use crate::{
         wants::Needs,
     },
     state::{
-        app::{Application, ApplicationState},
+        app::Application,
         cluster::ClusterState,
         executor::{Executor, ExecutorState},
         index::{free::Free, place::Group},
@@ -117,7 +118,9 @@ impl ClusterState {
         }
         let got = next.next_executor != app.next_executor;
         if got {
-            next.state = ApplicationState::Running;
+            if let AppStep::Becomes(running) = next.after(AppEvent::Placed, self.now) {
+                next = *running;
+            }
             self.put_app(next);
         }
         got

@@ -20,7 +20,7 @@ use crate::{
         changes::Changes,
         driver::Driver,
         executor::Executor,
-        index::Index,
+        index::{Index, load::Load},
         meta::{Meta, RecoveryState, Request},
         recover::Recovery,
         worker::Worker,
@@ -71,7 +71,7 @@ pub(crate) struct PassState {
     pub(crate) cursor: Option<WorkerId>,
 }
 
-/// Reports, and kills of executors, that changed nothing; counted since this leadership began. For metrics.
+/// Reports, kills of executors and other events that changed nothing, counted since this leadership began. For metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// About an attempt that is over or superseded, or from a worker that does not have it.
@@ -80,6 +80,8 @@ pub struct Ignored {
     pub unknown: u64,
     /// Said before.
     pub repeated: u64,
+    /// Not a report: an event that does not fit the state of what it is about.
+    pub refused: u64,
 }
 
 /// What a worker has in use, as recorded.
@@ -154,6 +156,19 @@ impl ClusterState {
     /// All workers by id, dead ones too.
     pub fn workers(&self) -> impl Iterator<Item = &Arc<Worker>> {
         self.workers.values()
+    }
+
+    /// What is recorded on a worker, as its heartbeats sum it up; 0 for nothing.
+    #[must_use]
+    pub fn digest(&self, worker: &WorkerId) -> u64 {
+        self.index.loads.get(worker).map_or(0, |load| load.digest())
+    }
+
+    /// Whether an order to a worker, or what it is about, waits for the worker's answer. Costs what is on it.
+    #[must_use]
+    pub fn awaits_answer(&self, worker: &WorkerId) -> bool {
+        let load = self.index.loads.get(worker);
+        load.is_some_and(Load::awaits_answer)
     }
 
     /// What a worker has in use. Zero for an unknown one.

@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     config::ClusterConfig,
     ids::{AppId, ExecutorId, QueuePosition, WorkerId},
+    machines::recovery::RecoveryEvent,
     state::{
         changes::Changes,
         cluster::{ClusterState, Ignored, PassState, RecoveredEntities},
         index::{Index, timers::Timer},
         meta::{Created, Meta, RecoveryState},
         worker::WorkerState,
+        write::Reach,
     },
     time::Timestamp,
 };
@@ -23,6 +25,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Recovery {
     pub(crate) state: RecoveryState,
+    /// When this leadership began: nothing that happened before is known by its own clock.
+    pub(crate) since: Timestamp,
     pub(crate) deadline: Timestamp,
     pub(crate) workers: BTreeSet<WorkerId>,
     pub(crate) apps: BTreeSet<AppId>,
@@ -34,7 +38,7 @@ impl Recovery {
     /// Ends recovery if everybody has answered.
     pub(crate) fn settle(&mut self) {
         if self.workers.is_empty() && self.apps.is_empty() {
-            self.state = RecoveryState::Alive;
+            self.state = self.state.after(RecoveryEvent::AllAnswered);
         }
     }
 
@@ -43,12 +47,12 @@ impl Recovery {
     pub(crate) fn tick(&mut self, now: Timestamp) {
         match self.state {
             RecoveryState::Recovering if now >= self.deadline => {
-                self.state = RecoveryState::CompletingRecovery;
+                self.state = self.state.after(RecoveryEvent::TimeIsUp);
             }
             RecoveryState::CompletingRecovery => {
                 self.workers.clear();
                 self.apps.clear();
-                self.state = RecoveryState::Alive;
+                self.state = self.state.after(RecoveryEvent::GivenUp);
             }
             RecoveryState::Recovering | RecoveryState::Alive => {}
         }
@@ -65,6 +69,7 @@ impl ClusterState {
         let mut state = Self {
             recovery: Recovery {
                 state: RecoveryState::Recovering,
+                since: now,
                 deadline: now.plus(config.recovery_timeout),
                 workers: BTreeSet::new(),
                 apps: BTreeSet::new(),
@@ -178,10 +183,10 @@ impl ClusterState {
                 && !driver
                     .worker
                     .as_ref()
-                    .is_some_and(|w| self.workers.contains_key(w))
+                    .is_some_and(|w| self.reach(w) != Reach::Gone)
             {
                 notes.push(format!(
-                    "driver {}: its worker {:?} is not recorded",
+                    "driver {}: its worker {:?} is not recorded, or dead",
                     driver.id, driver.worker
                 ));
             }
@@ -211,9 +216,9 @@ impl ClusterState {
                 }
                 Some(_) => {}
             }
-            if !executor.state.is_final() && !self.workers.contains_key(&executor.worker) {
+            if !executor.state.is_final() && self.reach(&executor.worker) == Reach::Gone {
                 notes.push(format!(
-                    "{name}: its worker {} is not recorded",
+                    "{name}: its worker {} is not recorded, or dead",
                     executor.worker
                 ));
             }

@@ -139,7 +139,7 @@ impl ClusterState {
         self.unindex_executor(before.as_ref(), Some(&executor));
         if !executor.state.is_final() {
             let load = self.index.loads.entry(executor.worker.clone()).or_default();
-            load.executors.insert(key.clone(), Arc::clone(&executor));
+            load.put_executor(&executor);
             self.refresh_worker(&executor.worker);
         }
         self.index
@@ -192,7 +192,7 @@ impl ClusterState {
             self.index.placed_drivers.insert(driver.id.clone());
             if let Some(worker) = &driver.worker {
                 let load = self.index.loads.entry(worker.clone()).or_default();
-                load.drivers.insert(driver.id.clone(), Arc::clone(driver));
+                load.put_driver(driver);
                 self.refresh_worker(worker);
             }
         }
@@ -216,7 +216,7 @@ impl ClusterState {
             self.index.placed_drivers.remove(&driver.id);
             if let Some(worker) = &driver.worker {
                 if let Some(load) = self.index.loads.get_mut(worker) {
-                    load.drivers.remove(&driver.id);
+                    load.remove_driver(&driver.id);
                 }
                 self.pass.grown.insert(worker.clone());
                 self.refresh_worker(worker);
@@ -236,7 +236,7 @@ impl ClusterState {
         }
         if !executor.state.is_final() && !holds_on {
             if let Some(load) = self.index.loads.get_mut(&executor.worker) {
-                load.executors.remove(&(executor.app.clone(), executor.id));
+                load.remove_executor(executor);
             }
             self.pass.grown.insert(executor.worker.clone());
             self.refresh_worker(&executor.worker);
@@ -367,7 +367,17 @@ impl ClusterState {
         {
             Reach::Alive if unanswered => Some(self.now.plus(self.config.launch_resend_after)),
             Reach::Alive | Reach::Silent => None,
-            Reach::Gone => Some(self.now),
+            Reach::Gone => Some(self.now.max(self.lost_from(driver))),
+        }
+    }
+
+    /// From when on a driver whose worker is not there counts as lost. What may run at most once may still do so until
+    /// its agent's lease is over; when that began is not known here, but surely before this leadership did.
+    pub(crate) fn lost_from(&self, driver: &Driver) -> Timestamp {
+        if driver.spec.at_most_once {
+            self.recovery.since.plus(self.config.worker_timeout)
+        } else {
+            Timestamp::default()
         }
     }
 

@@ -4,6 +4,10 @@
 mod agents;
 mod applications;
 #[cfg(test)]
+mod at_most_once;
+#[cfg(test)]
+mod digest;
+#[cfg(test)]
 mod drain;
 mod drivers;
 #[cfg(test)]

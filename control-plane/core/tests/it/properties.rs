@@ -160,15 +160,15 @@ proptest! {
         for step in &steps {
             run(&mut cluster, step);
         }
-        for worker in WORKERS {
-            let host = WorkersNamed::Host("host".to_owned());
-            cluster.apply(Command::UndrainWorkers { request: None, workers: host });
-            let (worker, not_accepting) = (worker.into(), String::new());
-            cluster.apply(Command::AcceptingChanged { worker, not_accepting });
-        }
+        let host = WorkersNamed::Host("host".to_owned());
+        cluster.apply(Command::UndrainWorkers { request: None, workers: host });
         let mut agents = Agents::default();
         for worker in WORKERS {
             agents.join(&mut cluster, worker, gpu_worker(16, 65_536, &["0", "1", "2", "3"]));
+        }
+        for worker in WORKERS.map(Into::into) {
+            cluster.apply(Command::AcceptingChanged { worker, not_accepting: String::new() });
+            agents.obey(&cluster.last.effects.clone());
         }
         // Losses first: orders and reports vanish, and are sent again.
         for lost in &lossy {

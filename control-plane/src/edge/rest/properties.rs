@@ -14,6 +14,8 @@ use crate::edge::validate::{self, FieldError, RESOURCE_AMOUNT_MAX, shown};
 const DRIVER_MEMORY_MIB: u64 = 1024;
 /// Spark's default for `spark.driver.cores`.
 const DRIVER_CORES: u32 = 1;
+/// A property of ours: never two runs at once.
+const AT_MOST_ONCE: &str = "spark.interrex.atMostOnce";
 const RESOURCE_PREFIX: &str = "spark.driver.resource.";
 const RESOURCE_SUFFIX: &str = ".amount";
 
@@ -39,7 +41,7 @@ pub(super) fn driver(
         validate::name("sparkProperties.spark.app.name", name)?;
     }
     Ok(v1::DriverSpec {
-        at_most_once: false,
+        at_most_once: of(AT_MOST_ONCE).map_or(Ok(false), |v| flag(AT_MOST_ONCE, v))?,
         needs_executors: true,
         priority: 0,
         name: named.map_or_else(|| fitting(name), str::to_owned),
@@ -252,6 +254,7 @@ mod tests {
     #[test]
     fn flags_and_amounts_are_checked() {
         assert!(refused("spark.driver.supervise", "yes").contains("use true or false"));
+        assert!(refused(AT_MOST_ONCE, "1").contains("use true or false"));
         assert!(refused("spark.driver.resource.gpu.amount", "0.5").contains("gpu.amount"));
     }
 

@@ -10,7 +10,11 @@ use crate::{
     ids::{AppId, DriverId, ExecutorId},
     resources::{Addresses, Demand},
     spec::WorkerSpec,
-    state::{driver::Driver, executor::Executor},
+    state::{
+        driver::{Driver, DriverState},
+        executor::Executor,
+        index::digest,
+    },
 };
 
 /// Drivers and executors that hold resources of one worker.
@@ -19,6 +23,9 @@ pub(crate) struct Load {
     pub(crate) drivers: BTreeMap<DriverId, Arc<Driver>>,
     pub(crate) executors: BTreeMap<(AppId, ExecutorId), Arc<Executor>>,
     pub(crate) used: Used,
+    /// Over all of the above: what an agent that has carried out every order says of itself. Of each entry it takes its
+    /// own inverse, so it cannot drift as a sum would.
+    digest: u64,
 }
 
 /// A sum of what is held.
@@ -34,6 +41,48 @@ pub(crate) struct Used {
 impl Load {
     pub(crate) fn is_empty(&self) -> bool {
         self.drivers.is_empty() && self.executors.is_empty()
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Whether an order about any of it waits for an answer.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        let driver =
+            |driver: &Arc<Driver>| driver.state == DriverState::Launching || driver.is_to_end();
+        self.drivers.values().any(driver)
+            || self
+                .executors
+                .values()
+                .any(|executor| executor.is_unanswered())
+    }
+
+    pub(crate) fn put_driver(&mut self, driver: &Arc<Driver>) {
+        self.digest ^= digest::of_driver(driver);
+        if let Some(before) = self.drivers.insert(driver.id.clone(), Arc::clone(driver)) {
+            self.digest ^= digest::of_driver(&before);
+        }
+    }
+
+    pub(crate) fn remove_driver(&mut self, id: &DriverId) {
+        if let Some(before) = self.drivers.remove(id) {
+            self.digest ^= digest::of_driver(&before);
+        }
+    }
+
+    pub(crate) fn put_executor(&mut self, executor: &Arc<Executor>) {
+        let key = (executor.app.clone(), executor.id);
+        if self.executors.insert(key, Arc::clone(executor)).is_none() {
+            self.digest ^= digest::of_executor(executor);
+        }
+    }
+
+    pub(crate) fn remove_executor(&mut self, executor: &Executor) {
+        let key = (executor.app.clone(), executor.id);
+        if self.executors.remove(&key).is_some() {
+            self.digest ^= digest::of_executor(executor);
+        }
     }
 
     /// Makes the sum anew. Costs what is on this worker.

@@ -3,6 +3,7 @@
 //! bit of it follows from the records. `validate()` derives it anew and compares.
 
 pub(crate) mod app_load;
+mod digest;
 pub(crate) mod free;
 pub(crate) mod load;
 pub(crate) mod offer;

@@ -39,7 +39,7 @@ impl ClusterState {
         {
             if let Some(worker) = &driver.worker {
                 let load = loads.entry(worker.clone()).or_default();
-                load.drivers.insert(driver.id.clone(), driver.clone());
+                load.put_driver(driver);
             }
         }
         for executor in self
@@ -48,8 +48,7 @@ impl ClusterState {
             .filter(|executor| !executor.state.is_final())
         {
             let load = loads.entry(executor.worker.clone()).or_default();
-            load.executors
-                .insert((executor.app.clone(), executor.id), executor.clone());
+            load.put_executor(executor);
         }
         for (id, load) in &mut loads {
             load.recompute();

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use interrex_core::{
     command::Command,
     ids::{AppId, Epoch, WorkerId},
+    leader::Heartbeat,
     transition::Reply,
 };
 use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame::Body};
@@ -195,9 +196,10 @@ impl Inbound {
     }
 
     fn on_worker_frame(&self, epoch: Epoch, worker: WorkerId, body: Body) {
+        // Before anything is acknowledged, so that whoever lives by that is not given up meanwhile.
         self.handle.heartbeat(&worker);
         match body {
-            Body::Heartbeat(heartbeat) => self.heard(epoch, heartbeat.sequence),
+            Body::Heartbeat(heartbeat) => self.heard(epoch, &worker, heartbeat),
             Body::Report(message) => {
                 let sequence = message.sequence;
                 match reports::report(message) {
@@ -216,8 +218,13 @@ impl Inbound {
     }
 
     /// The heartbeat will be acknowledged if this master still leads.
-    fn heard(&self, epoch: Epoch, sequence: u64) {
-        let session = self.id;
+    fn heard(&self, epoch: Epoch, worker: &WorkerId, heartbeat: v1::Heartbeat) {
+        let (session, sequence) = (self.id, heartbeat.sequence);
+        let said = Heartbeat {
+            digest: heartbeat.digest,
+            not_accepting: validate::cut_message(heartbeat.not_accepting),
+        };
+        self.handle.heard(worker, said);
         if let Ok(port) = self.handle.port()
             && port.epoch == epoch
             && port.heard.try_send(Heard { session, sequence }).is_err()
