@@ -63,8 +63,16 @@ impl Connect {
     /// # Errors
     /// See [`Self::list`].
     pub(crate) fn client(&self) -> Result<ControlClient, Failure> {
+        self.client_within(self.deadline)
+    }
+
+    /// The same, with a deadline of its own for each request.
+    ///
+    /// # Errors
+    /// See [`Self::list`].
+    pub(crate) fn client_within(&self, deadline: Duration) -> Result<ControlClient, Failure> {
         let mut options = ClientOptions::new(self.list()?);
-        options.total_deadline = self.deadline;
+        options.total_deadline = deadline;
         ControlClient::new(options).map_err(|e| Failure::usage(e.to_string()))
     }
 

@@ -46,6 +46,9 @@ pub(crate) fn install(args: &LogArgs, default_filter: &str) -> Result<(), Failur
     let base = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written (logs may share a full disk with the data) is lost. By default the library would
+        // print that to stderr, which panics when it cannot be written either.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     let installed = match args.log_format {
         LogFormat::Text => base.try_init(),

@@ -76,6 +76,10 @@ pub struct StoreSnapshot {
 pub trait BackendAdmin: Send + Sync + std::fmt::Debug {
     /// All members that this master knows, ordered by id.
     fn members(&self) -> Vec<MemberStatus>;
+    /// A change of the masters that was left half way, in words, with what finishes or undoes it.
+    fn half_way(&self) -> Option<String> {
+        None
+    }
     /// Whether this master can take part.
     fn health(&self) -> Health;
     /// The id of the cluster that this master belongs to, where the backend gives it one: known to a leader at the

@@ -20,6 +20,8 @@ use interrex_persistence::{
 };
 
 use self::tuning::Tuning;
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::{
     agent::{needs_insecure, resolve},
     exit::{Done, Exit, Failure, chain},
@@ -34,8 +36,10 @@ Examples:
   interrex master --id m1 --data-dir D --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079
   interrex master --id m1 --data-dir D --peers m1=a:7077,m2=b:7077,m3=c:7077 \\
       --bind 0.0.0.0:7077 --insecure
+  interrex master --id m4 --data-dir D --bind 10.0.0.4:7077 --insecure --join a:7077,b:7077,c:7077
 
-The same --peers on every master. SIGTERM hands leadership over and stops; a second signal stops at once.";
+The same --peers on every master that forms a cluster. One that comes later is started with --join, and let in with \
+`interrex cluster add ID=ADDR`; once it is a member, --join means nothing any more. SIGTERM hands leadership over and stops; a second signal stops at once.";
 
 /// Options of `interrex master`.
 #[derive(Debug, clap::Args)]
@@ -56,6 +60,15 @@ pub(crate) struct MasterArgs {
     )]
     #[arg(value_parser = parse_peer)]
     peers: Vec<(String, String)>,
+    /// Masters of a cluster to join: this one waits until `interrex cluster add` lets it in
+    #[arg(
+        long,
+        env = "INTERREX_MASTER_JOIN",
+        value_name = "A,B,C",
+        value_delimiter = ',',
+        value_parser = parse_address
+    )]
+    join: Vec<String>,
     /// Where to listen for RPC; this master's address in --peers, or 127.0.0.1:7077, if not given
     #[arg(long, env = "INTERREX_MASTER_BIND", value_name = "ADDR", value_parser = parse_address)]
     bind: Option<String>,
@@ -132,6 +145,7 @@ impl MasterArgs {
             .clone()
             .or_else(|| by_peers.and_then(|o| host_of(o)));
         config.peers = peers;
+        config.join.clone_from(&self.join);
         self.tuning.apply(&mut config);
         config
             .validate()
@@ -198,7 +212,9 @@ fn raft_options(config: &MasterConfig, me: MasterInfo) -> RaftOptions {
         .entry(config.id.clone())
         .or_insert_with(|| me.rpc.clone());
     let mut options = RaftOptions::new(me, peers, &config.data_dir);
+    options.join.clone_from(&config.join);
     options.timing = config.raft.timing();
+    options.disk = config.raft.disk();
     options
 }
 
@@ -222,11 +238,21 @@ fn refused(error: &OpenError) -> Failure {
     Failure::new(exit, chain(error))
 }
 
+/// A write beyond the limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk, instead of ending the process: a
+/// handler stays installed for its life.
+fn file_size_limit_is_an_error() -> Result<(), Failure> {
+    let kind = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
+    signal(kind)
+        .map(drop)
+        .map_err(|e| Failure::failed(format!("installing a signal handler: {e}")))
+}
+
 /// Runs `interrex master` until it is asked to stop.
 pub(crate) async fn run(args: MasterArgs) -> Done {
     let config = args.config()?;
     check_engine(&config).map_err(|e| refused(&e))?;
     let mut shutdown = Shutdown::listen()?;
+    file_size_limit_is_an_error()?;
     let prometheus = metrics::install()?;
     // The sockets first: a busy port must not cost a look at the data, and port 0 is known by its number.
     let listeners = Listeners::bind(&config.server).map_err(|e| Failure::failed(chain(&e)))?;

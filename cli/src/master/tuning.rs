@@ -110,7 +110,7 @@ struct ClusterTuning {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Raft timing (the same on every master)")]
+#[command(next_help_heading = "Raft (the same on every master)")]
 struct RaftTuning {
     /// How often a leader proves that it is alive [default: 50ms]
     #[arg(long, env = "INTERREX_MASTER_HEARTBEAT", value_name = "TIME")]
@@ -136,6 +136,13 @@ struct RaftTuning {
     #[arg(long, env = "INTERREX_MASTER_COMMIT_DEADLINE", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
     commit_deadline: Option<Duration>,
+    /// A leader with less left on its disk hands over to a master with more [default: 64MiB]
+    #[arg(long, env = "INTERREX_MASTER_DISK_LOW", value_name = "SIZE")]
+    disk_low: Option<ByteSize>,
+    /// A leader whose disk takes longer to append, three seconds in a row, hands over [default: 500ms]
+    #[arg(long, env = "INTERREX_MASTER_SLOW_APPEND", value_name = "TIME")]
+    #[arg(value_parser = humantime::parse_duration)]
+    slow_append: Option<Duration>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -198,6 +205,8 @@ impl Tuning {
             given.election_timeout_max.as_ref(),
         );
         set(&mut raft.commit_deadline, given.commit_deadline.as_ref());
+        set(&mut raft.disk_low, given.disk_low.as_ref());
+        set(&mut raft.slow_append, given.slow_append.as_ref());
         let (rest, given) = (&mut config.rest, &self.rest);
         set(&mut rest.max_body, given.rest_max_body.as_ref());
         set(&mut rest.body_timeout, given.rest_body_timeout.as_ref());

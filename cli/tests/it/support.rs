@@ -1,7 +1,8 @@
 //! Helpers: run the binary, run a cluster, wait for a condition with a deadline.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
@@ -63,6 +64,49 @@ pub(crate) struct Running {
     child: Child,
     readers: [JoinHandle<Vec<u8>>; 2],
     what: String,
+}
+
+/// A process beside the cluster; dropping it kills it.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts `command`, with everything that it says in `log`.
+    pub(crate) fn start(mut command: Command, log: &Path) -> Self {
+        let out = std::fs::File::create(log).expect("a log file");
+        let both = out.try_clone().expect("a log file");
+        let started = command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(both)
+            .spawn();
+        Self(started.expect("it starts"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// The status and body of a GET at `address`; 0 where nobody answers.
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
+    let asked = || {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = asked().unwrap_or_default();
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    (status.unwrap_or(0), body.to_owned())
 }
 
 /// Starts `command`.

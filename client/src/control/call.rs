@@ -155,6 +155,16 @@ impl Caller {
         }
     }
 
+    /// Every master that is known.
+    pub(super) fn masters(&self) -> Vec<String> {
+        self.order(Instant::now())
+    }
+
+    /// The cluster says who its masters are.
+    pub(super) fn learn(&self, named: impl Iterator<Item = String>) {
+        self.state().book.learn(named);
+    }
+
     /// One attempt at one master, for a call that chooses its master itself.
     pub(super) async fn attempt<T, R, F, Fut>(
         &self,

@@ -32,6 +32,10 @@ const WAIT_HEDGE: Duration = Duration::from_secs(2);
 const WAIT_PAUSE: Duration = Duration::from_millis(100);
 /// Most entries gathered by [`ControlClient::list`].
 const LIST_ENTRIES_MAX: usize = 1_000_000;
+/// How long such a call is left alone before other masters are asked who leads now.
+const MEMBERSHIP_HEDGE: Duration = Duration::from_secs(5);
+/// How long one call that changes the masters may take: longer than the leader works on it.
+const MEMBERSHIP_ATTEMPT: Duration = Duration::from_secs(65);
 /// How long the leader itself is asked for the cluster's picture, when another master has answered.
 const LEADER_PICTURE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -200,6 +204,9 @@ impl ControlClient {
                 Ok(status) if status.over => return Ok(status),
                 Ok(_) => {
                     let first = last_answer.replace(Instant::now()).is_none();
+                    // The masters may all be replaced while this waits. Without an answer the old list does.
+                    let named = tokio::time::timeout(LEADER_PICTURE_TIMEOUT, self.cluster());
+                    drop(named.await);
                     if !first && asked.elapsed() < WAIT_PAUSE {
                         tokio::time::sleep(WAIT_PAUSE).await;
                     }
@@ -289,26 +296,49 @@ impl ControlClient {
     /// [`ClientError`]; `NoLeader` when no master at all could be asked.
     pub async fn cluster(&self) -> Result<ClusterResponse, ClientError> {
         let ask = |mut c: GrpcClient<Channel>, r| async move { c.get_cluster(r).await };
-        let picture = self
+        let mut picture = self
             .caller
             .call(ClusterRequest {}, self.read(true), ask)
             .await?;
+        if picture.leader.is_empty() {
+            // A master that has just been started, or whose disk has failed, knows least and answers all the same.
+            let others = self.caller.masters().into_iter();
+            let asked = others.map(|master| {
+                let request = ClusterRequest {};
+                self.caller
+                    .attempt(master, request, LEADER_PICTURE_TIMEOUT, &ask)
+            });
+            let answers = futures::future::join_all(asked).await;
+            let mut answers = answers.into_iter().filter_map(|(_, answer)| answer.ok());
+            if let Some(better) = answers.find(|answer| !answer.leader.is_empty()) {
+                picture = better;
+            }
+        }
         if picture.leader.is_empty() || picture.leader == picture.answered_by {
-            return Ok(picture);
+            return Ok(self.noted(picture));
         }
         let Some(leader) = picture
             .masters
             .iter()
             .find(|master| master.id == picture.leader)
         else {
-            return Ok(picture);
+            return Ok(self.noted(picture));
         };
         let rpc = leader.rpc.clone();
         let (_, better) = self
             .caller
             .attempt(rpc, ClusterRequest {}, LEADER_PICTURE_TIMEOUT, &ask)
             .await;
-        Ok(better.unwrap_or(picture))
+        Ok(self.noted(better.unwrap_or(picture)))
+    }
+
+    /// Remembers who the masters are, where somebody leads them: for calls that outlive the list that was given.
+    fn noted(&self, picture: ClusterResponse) -> ClusterResponse {
+        if !picture.leader.is_empty() {
+            let named = picture.masters.iter().map(|master| master.rpc.clone());
+            self.caller.learn(named);
+        }
+        picture
     }
 
     /// Hands the leadership to master `to`, or to the most up-to-date standby. Not repeated after a lost answer.
@@ -327,27 +357,41 @@ impl ControlClient {
         self.caller.call(request, self.once(), transfer).await
     }
 
-    /// Adds a master. Not repeated after a lost answer.
+    /// Adds a master, or notes that it has moved; waits until it votes. Repeating it is safe, and is what this does
+    /// when the leader changes meanwhile, or when catching up takes longer than one call.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`ClientError`]; `Conflict` when it is refused.
     pub async fn add_master(&self, id: &str, rpc: &str) -> Result<AddMasterResponse, ClientError> {
         let request = AddMasterRequest {
             id: id.to_owned(),
             rpc: rpc.to_owned(),
         };
         let add = |mut c: GrpcClient<Channel>, r| async move { c.add_master(r).await };
-        self.caller.call(request, self.once(), add).await
+        self.caller.call(request, self.membership(), add).await
     }
 
-    /// Removes a master. Not repeated after a lost answer.
+    /// Removes a master. Not repeated after a lost answer: the second one would be that there is no such master.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`ClientError`]; `Conflict` when it is refused.
     pub async fn remove_master(&self, id: &str) -> Result<RemoveMasterResponse, ClientError> {
         let request = RemoveMasterRequest { id: id.to_owned() };
         let remove = |mut c: GrpcClient<Channel>, r| async move { c.remove_master(r).await };
-        self.caller.call(request, self.once(), remove).await
+        let policy = Policy {
+            repeatable: false,
+            ..self.membership()
+        };
+        self.caller.call(request, policy, remove).await
+    }
+
+    /// A change of the masters: the leader works on it for up to a minute.
+    fn membership(&self) -> Policy {
+        Policy {
+            attempt: MEMBERSHIP_ATTEMPT,
+            hedge: MEMBERSHIP_HEDGE,
+            ..self.mutation()
+        }
     }
 
     /// A read; `any_master`: not the leader only.

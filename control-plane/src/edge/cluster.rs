@@ -10,10 +10,11 @@ use crate::runtime::handle::{MasterHandle, MasterStatus, Role};
 /// Who is in the cluster, who leads, and how this master stands to it.
 #[must_use]
 pub fn describe(handle: &MasterHandle) -> v1::ClusterResponse {
-    let quarantined = handle.view().quarantined();
+    let (quarantined, admin) = (handle.view().quarantined(), handle.admin());
     v1::ClusterResponse {
         quarantined_records: quarantined as u64,
-        ..answer(&handle.status(), handle.admin().members())
+        change: admin.half_way().unwrap_or_default(),
+        ..answer(&handle.status(), admin.members())
     }
 }
 
@@ -31,6 +32,7 @@ fn answer(status: &MasterStatus, members: Vec<MemberStatus>) -> v1::ClusterRespo
         masters: masters(status, members, leader),
         answered_by: status.me.id.clone(),
         quarantined_records: 0,
+        change: String::new(),
     }
 }
 
@@ -45,9 +47,14 @@ fn masters(
     for master in &status.masters {
         by_id.entry(master.id.clone()).or_default().0 = Some(master);
     }
+    // Before a cluster is formed nobody votes, and nobody is a learner.
+    let formed = members.iter().any(|member| member.voter);
     for member in members {
-        let id = member.id.clone();
-        by_id.entry(id).or_default().1 = Some(member);
+        let known = &mut by_id.entry(member.id.clone()).or_default().1;
+        // Two nodes of one id: one is being replaced by the other, which is the one to watch.
+        if known.as_ref().is_none_or(|known| known.voter) {
+            *known = Some(member);
+        }
     }
     by_id
         .into_iter()
@@ -55,8 +62,14 @@ fn masters(
             let healthy = member.as_ref().and_then(|m| m.healthy);
             let is_me = id == status.me.id;
             let is_leader = !leader.is_empty() && id == leader;
+            let learns = formed && member.as_ref().is_some_and(|m| !m.voter);
+            let role = if learns {
+                "learner"
+            } else {
+                role(status, is_me, is_leader, healthy)
+            };
             v1::MasterStatus {
-                role: role(status, is_me, is_leader, healthy).to_owned(),
+                role: role.to_owned(),
                 rpc: info
                     .map(|i| i.rpc.clone())
                     .or_else(|| member.as_ref().map(|m| m.rpc.clone()))
@@ -144,6 +157,32 @@ mod tests {
             ]
         );
         assert_eq!(response.masters[2].rpc, "m3:7077");
+    }
+
+    #[test]
+    fn a_master_without_a_vote_is_a_learner_even_while_it_replaces_one_with_a_vote() {
+        let status = MasterStatus {
+            me: master("m1"),
+            leader: Some(master("m1")),
+            masters: vec![master("m1")],
+            ..MasterStatus::default()
+        };
+        let learner = MemberStatus {
+            voter: false,
+            ..member("m2", Some(true), Some(70))
+        };
+        let roles = |members| {
+            let masters = answer(&status, members).masters;
+            let seen = masters.into_iter().map(|m| (m.id, m.role, m.lag));
+            seen.collect::<Vec<_>>()
+        };
+        let expected = ("m2".to_owned(), "learner".to_owned(), Some(70));
+        let dead = member("m2", Some(false), None);
+        let leader = member("m1", Some(true), Some(0));
+        for both in [[dead.clone(), learner.clone()], [learner, dead]] {
+            let [first, second] = both;
+            assert_eq!(roles(vec![leader.clone(), first, second])[1], expected);
+        }
     }
 
     #[test]

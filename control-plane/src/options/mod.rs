@@ -37,6 +37,9 @@ pub struct MasterConfig {
     pub engine: EngineKind,
     /// Every master, this one included: id to gRPC address. Empty: this master alone.
     pub peers: BTreeMap<String, String>,
+    /// Addresses of some masters of a cluster that this one is to join; it waits to be added there. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub join: Vec<String>,
     /// Allows addresses other than loopback without TLS and tokens. Default false.
     pub insecure: bool,
     /// From the first signal to the end, at most. Default 10 s.
@@ -61,6 +64,7 @@ impl Default for MasterConfig {
             data_dir: PathBuf::new(),
             engine: EngineKind::default(),
             peers: BTreeMap::new(),
+            join: Vec::new(),
             insecure: false,
             shutdown_grace: Duration::from_secs(10),
             server: ServerOptions::default(),
@@ -116,6 +120,12 @@ impl MasterConfig {
             faults.push(format!(
                 "peers: `{}` do not name this master; add `{id}`",
                 known.join(", ")
+            ));
+        }
+        if !self.join.is_empty() && self.engine != EngineKind::Raft {
+            faults.push(format!(
+                "join: engine `{}` is for one master; use `raft`",
+                self.engine
             ));
         }
         if self.peers.len() > 1 && self.engine != EngineKind::Raft {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use interrex_persistence::raft::RaftTiming;
+use bytesize::ByteSize;
+use interrex_persistence::raft::{DiskBounds, RaftTiming};
 use serde::{Deserialize, Serialize};
 
 /// Timing of the Raft engine; the meaning of each is told at [`RaftTiming`]. The same on every master.
@@ -21,18 +22,25 @@ pub struct RaftSection {
     /// How long one commit may take before its outcome is called unknown; with every engine. Default 2 s.
     #[serde(with = "humantime_serde")]
     pub commit_deadline: Duration,
+    /// A leader whose disk has less left hands over to a master with more. Default 64 MiB.
+    pub disk_low: ByteSize,
+    /// A leader whose appends take longer for three seconds in a row hands over. Default 500 ms.
+    #[serde(with = "humantime_serde")]
+    pub slow_append: Duration,
 }
 
 // === impl RaftSection ===
 
 impl Default for RaftSection {
     fn default() -> Self {
-        let timing = RaftTiming::default();
+        let (timing, disk) = (RaftTiming::default(), DiskBounds::default());
         Self {
             heartbeat: timing.heartbeat,
             election_timeout_min: timing.election_timeout_min,
             election_timeout_max: timing.election_timeout_max,
             commit_deadline: timing.commit_deadline,
+            disk_low: ByteSize::b(disk.low_bytes),
+            slow_append: disk.slow_append,
         }
     }
 }
@@ -47,6 +55,15 @@ impl RaftSection {
             election_timeout_max: self.election_timeout_max,
             commit_deadline: self.commit_deadline,
             ..RaftTiming::default()
+        }
+    }
+
+    /// When the engine's disk is in trouble.
+    #[must_use]
+    pub fn disk(&self) -> DiskBounds {
+        DiskBounds {
+            low_bytes: self.disk_low.as_u64(),
+            slow_append: self.slow_append,
         }
     }
 
@@ -68,6 +85,12 @@ impl RaftSection {
             faults.push(format!(
                 "raft.election_timeout_min: {:?}; give more than two heartbeats of {:?}",
                 self.election_timeout_min, self.heartbeat
+            ));
+        }
+        if self.slow_append < least {
+            faults.push(format!(
+                "raft.slow_append: {:?}; give at least 1 ms",
+                self.slow_append
             ));
         }
         if self.election_timeout_max <= self.election_timeout_min {

@@ -12,56 +12,61 @@ use std::{
 };
 
 use nix::sys::statvfs::statvfs;
-use tokio::time::MissedTickBehavior;
+use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
 use super::{
-    meter::DiskFaults, metrics, node::Node, options::RaftOptions, pace::Pace,
-    state_machine::blocking, status::Problem,
+    meter::DiskFaults, metrics, node::Node, options::RaftOptions, pace::Pace, status::Problem,
 };
 
 /// How often the disk is looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long asking for the space may take: a disk that hangs, hangs here too.
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(2);
 /// The share of the low-space bound that must be left before a node that had to stop is opened again.
 const REOPEN_SHARE: u64 = 4;
 /// A leader hands over because of its disk at most once in this time.
 pub(super) const HAND_OVER_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Asking how much is left.
+type Asked = JoinHandle<io::Result<u64>>;
 
 /// Watches until the node is closed.
 pub(super) async fn watch(node: Arc<Node>) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pace = Pace::default();
+    // One question at a time: a disk that hangs must not take a thread each second.
+    let mut asked = None;
     loop {
-        if node
-            .closing()
-            .run_until_cancelled(tick.tick())
-            .await
-            .is_none()
-        {
+        let turn = async {
+            tick.tick().await;
+            look_at_pace(&node, &mut pace);
+            look_at_space(&node, &mut asked).await;
+        };
+        if node.closing().run_until_cancelled(turn).await.is_none() {
             return;
         }
-        look_at_space(&node).await;
-        look_at_pace(&node, &mut pace);
     }
 }
 
-async fn look_at_space(node: &Node) {
+async fn look_at_space(node: &Node, asked: &mut Option<Asked>) {
     let options = node.options();
-    let (dir, faults) = (
-        options.data_dir.clone(),
-        Arc::clone(&node.ground.meter.faults),
-    );
-    let asked = blocking(move || free_bytes(&dir, &faults));
-    let free = match tokio::time::timeout(DEADLINE, asked).await {
-        Ok(Ok(free)) => free,
-        Ok(Err(error)) => {
+    let question = asked.get_or_insert_with(|| {
+        let (dir, faults) = (
+            options.data_dir.clone(),
+            Arc::clone(&node.ground.meter.faults),
+        );
+        tokio::task::spawn_blocking(move || free_bytes(&dir, &faults))
+    });
+    let Ok(answer) = tokio::time::timeout(DEADLINE, question).await else {
+        let text = format!("the disk does not say within {DEADLINE:?} how much is left");
+        return node.status.set(Problem::LowSpace, text);
+    };
+    *asked = None;
+    let free = match answer.map_err(io::Error::other).flatten() {
+        Ok(free) => free,
+        Err(error) => {
             let text = format!("the space left on the disk is not known: {error}");
-            return node.status.set(Problem::LowSpace, text);
-        }
-        Err(_) => {
-            let text = format!("the disk does not say within {DEADLINE:?} how much is left");
             return node.status.set(Problem::LowSpace, text);
         }
     };

@@ -62,7 +62,7 @@ async fn catch_up(node: &Node) -> Result<(), AdminError> {
     let index = if leader.node == node.number() {
         read_index(node).await.map_err(|status| failed(&status))?
     } else {
-        let address = node.peers.address(&leader.info).to_owned();
+        let address = node.peers.address(leader.node, &leader.info);
         let asked = node.peers.client(&address, Lane::Control);
         let mut client = asked.map_err(|status| failed(&status))?;
         let request = ReadIndexRequest {

@@ -1,7 +1,7 @@
 //! The pump that greets all other masters: forms the cluster when all agree, and keeps the picture of who is where.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -10,10 +10,11 @@ use futures::future::join_all;
 use interrex_proto::v1::{HelloRequest, HelloResponse};
 
 use super::{
+    calls::{self, Call},
     node::Node,
     roster::{self, Local},
     state_machine::blocking,
-    status::{Problem, Status},
+    status::{CALLING, Problem, Status},
 };
 use crate::election::MasterInfo;
 
@@ -21,7 +22,7 @@ use crate::election::MasterInfo;
 const FORMING_INTERVAL: Duration = Duration::from_millis(100);
 const FORMED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one greeting may take.
-const HELLO_DEADLINE: Duration = Duration::from_millis(500);
+pub(super) const HELLO_DEADLINE: Duration = Duration::from_millis(500);
 /// An answer is good for forming a cluster for this long.
 const FRESH: Duration = Duration::from_secs(2);
 /// A caller is forgotten when it has not called again for this long: longer than [`FRESH`], so that nobody still
@@ -37,6 +38,8 @@ pub(super) struct Greetings {
     /// Who called last under each configured id, before there is a cluster.
     welcomed: Mutex<BTreeMap<String, (u64, Instant)>>,
     refused: Mutex<BTreeMap<(String, u64), Instant>>,
+    /// Where members say that they are, by their number.
+    announced: Mutex<BTreeMap<u64, String>>,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +78,11 @@ impl Greetings {
         local: &Local,
         caller: &HelloRequest,
     ) -> Option<String> {
-        let text = roster::judge_call(local, caller).or_else(|| self.twin(local, caller))?;
+        let text = roster::judge_call(local, caller).or_else(|| self.twin(local, caller));
+        let Some(text) = text else {
+            self.announce(local, caller);
+            return None;
+        };
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (caller.id.clone(), caller.node);
         if refused.len() < CALLERS_MAX || refused.contains_key(&key) {
@@ -83,6 +90,39 @@ impl Greetings {
             status.set(caller_problem(local, &caller.id), text.clone());
         }
         Some(text)
+    }
+
+    /// A member says where it is: that is dialled too, and noted once it has answered there.
+    fn announce(&self, local: &Local, caller: &HelloRequest) {
+        let is_member = local
+            .members
+            .iter()
+            .any(|(_, number)| *number == caller.node);
+        if let Some(address) = caller.peers.get(&caller.id).filter(|_| is_member) {
+            let mut announced = self
+                .announced
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            announced.insert(caller.node, address.clone());
+        }
+    }
+
+    /// Where the member with this number says that it is.
+    pub(super) fn announced(&self, number: u64) -> Option<String> {
+        let announced = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        announced.get(&number).cloned()
+    }
+
+    /// Forgets what those have said that are no members any more.
+    fn keep_announced(&self, local: &Local) {
+        let mut announced = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        announced.retain(|number, _| local.members.iter().any(|(_, member)| member == number));
     }
 
     /// Why `caller` is refused for another one that calls under its id. Each of the two could form a cluster with
@@ -173,39 +213,70 @@ pub(super) async fn greet(node: Arc<Node>) {
 
 async fn greet_once(node: &Arc<Node>) {
     let local = node.local();
-    let targets = targets(node, &local);
+    let targets = calls::targets(node, &local);
     let request = local.hello();
-    let calls = targets.iter().map(|(id, address)| {
-        let request = request.clone();
-        async move {
-            (
-                id,
-                address,
-                node.peers.hello(address, request, HELLO_DEADLINE).await,
-            )
-        }
-    });
-    for (id, address, result) in join_all(calls).await {
+    let calls = targets
+        .iter()
+        .map(|target| calls::call(node, target, &request));
+    let mut greeted = BTreeSet::new();
+    for Call {
+        id,
+        address,
+        result,
+    } in join_all(calls).await
+    {
+        greeted.insert(id.clone());
         if let Ok(answer) = &result {
-            match roster::judge_answer(&local, id, address, answer) {
-                // A member that is fine is not held up by another master that is not.
-                Some(text) if local.initialized && !refuses_me(&local, id, answer) => {
-                    node.status.clear(Problem::Peer(id.clone()));
-                    node.status.set(Problem::Warning(id.clone()), text);
-                }
-                Some(text) => node.status.set(Problem::Peer(id.clone()), text),
-                None => {
-                    node.status.clear(Problem::Peer(id.clone()));
-                    node.status.clear(Problem::Warning(id.clone()));
-                }
+            if local
+                .members
+                .iter()
+                .any(|(_, number)| *number == answer.node)
+            {
+                node.peers.locate(answer.node, &address);
             }
+            if answer.expelled && answer.cluster_id == local.cluster_id {
+                return leave_behind(node).await;
+            }
+            judge(node, &local, &id, &address, answer);
         }
-        node.greetings.note(id, result);
+        node.greetings.note(&id, result);
     }
+    node.status.forget_ungreeted(&greeted);
     node.greetings.forget_callers(&node.status);
+    node.greetings.keep_announced(&local);
     form(node, &local).await;
     remember_cluster(node).await;
     report(node);
+    calls::note_moves(node).await;
+}
+
+/// Says what is wrong with an answer, if anything is.
+fn judge(node: &Node, local: &Local, id: &str, address: &str, answer: &HelloResponse) {
+    let peer = || Problem::Peer(id.to_owned());
+    match roster::judge_answer(local, id, address, answer) {
+        // A member that is fine is not held up by another master that is not.
+        Some(text) if local.initialized && !refuses_me(local, id, answer) => {
+            node.status.clear(peer());
+            node.status.set(Problem::Warning(id.to_owned()), text);
+        }
+        Some(text) => node.status.set(peer(), text),
+        None => {
+            node.status.clear(peer());
+            node.status.clear(Problem::Warning(id.to_owned()));
+        }
+    }
+}
+
+/// A master of the own cluster says that this node was left behind.
+async fn leave_behind(node: &Arc<Node>) {
+    let left = Arc::clone(node);
+    let written = blocking(move || {
+        left.leave_behind();
+        Ok(())
+    });
+    if let Err(error) = written.await {
+        tracing::warn!(%error, "this node was left behind");
+    }
 }
 
 /// Forms the cluster if it is this master's turn and all agree.
@@ -247,8 +318,14 @@ async fn remember_cluster(node: &Arc<Node>) {
         *identity = named;
         Ok(())
     });
-    if let Err(error) = stored.await {
-        tracing::warn!(%error, "the cluster's name could not be stored; trying again");
+    let problem = Problem::Warning("identity".to_owned());
+    match stored.await {
+        Ok(()) => node.status.clear(problem),
+        Err(error) => {
+            let text =
+                format!("the cluster's name cannot be stored, which is tried again: {error}");
+            node.status.set(problem, text);
+        }
     }
 }
 
@@ -256,7 +333,14 @@ async fn remember_cluster(node: &Arc<Node>) {
 fn report(node: &Node) {
     if !node.is_initialized() {
         let silent = node.greetings.silent();
-        let text = if silent.is_empty() {
+        let text = if !node.options().join.is_empty() {
+            format!(
+                "waiting to be let in: run `interrex cluster add {}={} --masters {}`",
+                node.options().id,
+                node.me().rpc,
+                node.options().join.join(",")
+            )
+        } else if silent.is_empty() {
             "waiting for the cluster to be formed, or to let this master in".to_owned()
         } else {
             let each: Vec<String> = silent
@@ -311,21 +395,15 @@ fn report(node: &Node) {
         .set(Problem::Waiting, text.trim_end_matches("; ").to_owned());
 }
 
-/// Whom to greet: the configured masters, and members that are not configured here.
-fn targets(node: &Node, local: &Local) -> BTreeMap<String, String> {
-    let mut targets = local.peers.clone();
-    for member in node.members() {
-        let address = node.peers.address(&member.info).to_owned();
-        targets.insert(member.info.id, address);
-    }
-    targets.remove(&local.id);
-    targets
-}
-
 /// Whether the text of this answer is about this master rather than about the one that answered.
 fn refuses_me(local: &Local, expected: &str, answer: &HelloResponse) -> bool {
     let same_cluster = answer.cluster_id.is_empty() || answer.cluster_id == local.cluster_id;
-    answer.id == expected && same_cluster && !answer.refused.is_empty()
+    // One that was removed or left behind goes by an old membership: it says nothing about this master.
+    let known = local
+        .members
+        .iter()
+        .any(|(_, number)| *number == answer.node);
+    answer.id == expected && same_cluster && known && !answer.refused.is_empty()
 }
 
 fn caller_problem(local: &Local, id: &str) -> Problem {
@@ -337,7 +415,7 @@ fn caller_problem(local: &Local, id: &str) -> Problem {
 }
 
 fn caller_name(id: &str) -> String {
-    format!("{id} (calling)")
+    format!("{id}{CALLING}")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::roster;
 use crate::{
     data_dir::{DirLock, LOCK_FILE, io_at, replace_file},
     error::OpenError,
@@ -33,6 +34,9 @@ pub(super) struct Identity {
     /// The cluster this directory has been part of; empty before it was formed.
     #[serde(default)]
     pub(super) cluster_id: String,
+    /// Whether the cluster was recovered without this node, which therefore never takes part again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) left_behind: bool,
 }
 
 /// A data directory that belongs to this process until this is dropped.
@@ -68,33 +72,18 @@ impl DataDir {
     /// `Foreign` when the directory is another master's or something else, `Corrupt` when the identity cannot be
     /// read back, `Io` when it cannot be stored.
     pub(super) fn identity(&self, id: &str) -> Result<Identity, OpenError> {
-        let file = self.join(FILE);
         let foreign = |reason| OpenError::Foreign {
             path: self.path.clone(),
             reason,
         };
-        match fs::read(&file) {
-            Ok(bytes) => {
-                let found: Identity =
-                    serde_json::from_slice(&bytes).map_err(|error| OpenError::Corrupt {
-                        path: file.clone(),
-                        reason: error.to_string(),
-                    })?;
-                if found.format != FORMAT {
-                    return Err(foreign(format!(
-                        "written in format {}, this program reads format {FORMAT}",
-                        found.format
-                    )));
-                }
-                if found.id != id {
-                    return Err(foreign(format!(
-                        "it belongs to master {}, not to {id}; check --id and --data-dir",
-                        found.id
-                    )));
-                }
-                Ok(found)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        match self.read()? {
+            Some(found) if found.id != id => Err(foreign(format!(
+                "it belongs to master {}, not to {id}; check --id and --data-dir",
+                found.id
+            ))),
+            Some(found) if found.left_behind => Err(foreign(roster::left_behind(id, found.node))),
+            Some(found) => Ok(found),
+            None => {
                 if let Some(name) = self.stranger()? {
                     return Err(foreign(format!(
                         "it is not a master's (it holds `{name}` but no {FILE}); choose an empty one"
@@ -104,8 +93,51 @@ impl DataDir {
                 self.store(&identity)?;
                 Ok(identity)
             }
-            Err(source) => Err(OpenError::Io { path: file, source }),
         }
+    }
+
+    /// The identity that is stored here.
+    ///
+    /// # Errors
+    /// `Foreign` when there is none, or it was left behind; `Corrupt` and `Io` as for [`identity`](Self::identity).
+    pub(super) fn known_identity(&self) -> Result<Identity, OpenError> {
+        let foreign = |reason| OpenError::Foreign {
+            path: self.path.clone(),
+            reason,
+        };
+        match self.read()? {
+            Some(found) if found.left_behind => {
+                Err(foreign(roster::left_behind(&found.id, found.node)))
+            }
+            Some(found) => Ok(found),
+            None => Err(foreign(format!(
+                "it is not a master's (there is no {FILE})"
+            ))),
+        }
+    }
+
+    fn read(&self) -> Result<Option<Identity>, OpenError> {
+        let file = self.join(FILE);
+        let bytes = match fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(OpenError::Io { path: file, source }),
+        };
+        let found: Identity =
+            serde_json::from_slice(&bytes).map_err(|error| OpenError::Corrupt {
+                path: file.clone(),
+                reason: error.to_string(),
+            })?;
+        if found.format != FORMAT {
+            return Err(OpenError::Foreign {
+                path: self.path.clone(),
+                reason: format!(
+                    "written in format {}, this program reads format {FORMAT}",
+                    found.format
+                ),
+            });
+        }
+        Ok(Some(found))
     }
 
     /// Stores `identity` durably.
@@ -145,6 +177,7 @@ impl Identity {
             id: id.to_owned(),
             node: rand::random::<u64>().max(1),
             cluster_id: String::new(),
+            left_behind: false,
         }
     }
 }

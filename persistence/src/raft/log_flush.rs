@@ -130,7 +130,9 @@ impl OpenLog {
             change(log)?;
             log.flush(true, Some(Flushed(Some(Waiters::Call(tx)))))
         })?;
-        rx.await.map_err(io::Error::other)?
+        rx.await.map_err(io::Error::other)??;
+        self.meter.note_stored();
+        Ok(())
     }
 
     /// Appends entries, which can be read at once, and tells `callback` when they are durable.
@@ -222,6 +224,7 @@ impl Appended {
     fn tell(self, result: io::Result<()>) {
         if result.is_ok() {
             metrics::appended(self.began.elapsed());
+            self.meter.note_stored();
         }
         self.meter.end(self.began);
         self.callback.io_completed(result);

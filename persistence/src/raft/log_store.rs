@@ -122,6 +122,40 @@ impl LogStore {
         self.log.close();
     }
 
+    /// The last entry, and the term of the vote.
+    pub(super) fn ends(&self) -> io::Result<(Option<LogId>, u64)> {
+        self.log.with(|log| {
+            let state = log.log_state();
+            let voted = state.vote().map_or(0, |stored| stored.0.leader_id().term);
+            Ok((state.last().copied().map(from_stored), voted))
+        })
+    }
+
+    /// Entries from `from` up to, and without, `to`; fewer where they are large or there are no more.
+    pub(super) fn entries(&self, from: u64, to: u64) -> io::Result<Vec<EntryOf<Types>>> {
+        self.read(from, to, READ_BYTES_MAX)
+    }
+
+    /// Appends entries in a term of their own, after a vote for `node` in it; durable on return. Only for a log that no
+    /// node runs on.
+    pub(super) async fn append_alone(
+        &self,
+        term: u64,
+        node: u64,
+        entries: Vec<EntryOf<Types>>,
+    ) -> io::Result<()> {
+        let vote = StoredVote(Vote::new(term, node));
+        let entries = entries
+            .into_iter()
+            .map(|entry| (to_stored(entry.log_id), StoredPayload::new(entry.payload)));
+        self.log
+            .durably(|log| {
+                log.save_vote(vote)?;
+                log.append(entries).map(drop)
+            })
+            .await
+    }
+
     fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<EntryOf<Types>>> {
         self.log.with(|log| {
             let mut entries = Vec::new();

@@ -23,6 +23,8 @@ pub struct DiskFaults {
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) faults: Arc<DiskFaults>,
+    /// Whether anything has ever been stored in the log, as far as this process knows.
+    stored: AtomicBool,
     appends: Mutex<Appends>,
 }
 
@@ -83,6 +85,7 @@ impl Meter {
     pub(super) fn new(faults: Arc<DiskFaults>) -> Self {
         Self {
             faults,
+            stored: AtomicBool::new(false),
             appends: Mutex::default(),
         }
     }
@@ -100,6 +103,16 @@ impl Meter {
         if let Some(place) = appends.under_way.iter().position(|began| *began == at) {
             appends.under_way.remove(place);
         }
+    }
+
+    /// Something is stored in the log.
+    pub(super) fn note_stored(&self) {
+        self.stored.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there must be something in the log.
+    pub(super) fn has_stored(&self) -> bool {
+        self.stored.load(Ordering::Relaxed)
     }
 
     /// Another log is opened: nothing is under way.

@@ -140,7 +140,7 @@ pub(super) fn reopened() {
     counter!(REOPENS).increment(1);
 }
 
-/// `change`: `added`, `removed`, `moved` or `recovered`.
+/// `change`: `added`, `removed` or `moved`.
 pub(super) fn membership_changed(change: &'static str) {
     counter!(MEMBERSHIP, "change" => change).increment(1);
 }

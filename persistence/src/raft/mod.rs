@@ -15,6 +15,7 @@
 //! In the data directory: `LOCK`, `identity.json`, `log/`, `snapshots/`.
 
 mod admin;
+mod calls;
 mod disk;
 mod election;
 mod engine;
@@ -26,6 +27,7 @@ mod leadership;
 mod log_flush;
 mod log_format;
 mod log_store;
+mod membership;
 mod meter;
 mod metrics;
 mod network;
@@ -34,10 +36,12 @@ mod options;
 mod pace;
 mod peer_service;
 mod reach;
+mod recover;
 mod reopen;
 mod roster;
 mod running;
 mod snapshot;
+mod snapshot_header;
 mod state_machine;
 mod status;
 mod types;
@@ -60,6 +64,7 @@ use crate::{backend::Backend, error::OpenError};
 
 pub use meter::DiskFaults;
 pub use options::{DiskBounds, MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
+pub use recover::{Neighbour, RecoverError, Survivor};
 
 /// What a master logs where no filter is given. The consensus libraries tell every step; what an operator needs of it
 /// is said here. Each heartbeat and stream that a dead master misses is none of it.
@@ -93,7 +98,7 @@ pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
         closing: CancellationToken::new(),
         options,
     };
-    let running = Running::open(&ground, &identity, false).await?;
+    let running = Running::open(&ground, &identity).await?;
     let node = Arc::new(Node::new(ground, dir, identity, running));
     node.tasks.spawn(leadership::watch(Arc::clone(&node)));
     node.tasks.spawn(greeting::greet(Arc::clone(&node)));

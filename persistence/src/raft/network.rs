@@ -5,7 +5,7 @@
 //! link): HTTP/2 keep-alive ends it when the peer is gone.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -45,6 +45,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
 /// Pauses before a stream to a peer that cannot be reached is tried again: doubled from the first to the last.
 const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(10);
 const REOPEN_PAUSE_MAX: Duration = Duration::from_millis(200);
+/// Connections that are kept.
+const CHANNELS_MAX: usize = 64;
 /// No answer is waited for less long than this, however short the heartbeat: a loaded machine takes its time.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(150);
 
@@ -65,6 +67,8 @@ pub(super) struct Peers {
     node: u64,
     /// Configured addresses, which win over those that masters joined with.
     configured: BTreeMap<String, String>,
+    /// Where members have answered, by their number: wins over what is configured or was true when they joined.
+    located: Mutex<BTreeMap<u64, String>>,
     channels: Mutex<BTreeMap<(String, Lane), Channel>>,
 }
 
@@ -80,10 +84,10 @@ pub(super) struct Network {
 pub(super) struct PeerLink {
     from: u64,
     to: u64,
-    /// The peer's id, for people.
-    name: String,
+    member: NodeInfo,
+    lane: Lane,
+    peers: Arc<Peers>,
     timing: RaftTiming,
-    client: Result<RaftPeerClient<Channel>, Status>,
     /// Streams that could not be opened since the last one that could.
     failures: u32,
     /// Of the link for heartbeats.
@@ -97,13 +101,32 @@ impl Peers {
         Self {
             node,
             configured,
+            located: Mutex::default(),
             channels: Mutex::default(),
         }
     }
 
-    /// Where to dial a member.
-    pub(super) fn address<'a>(&'a self, member: &'a NodeInfo) -> &'a str {
-        self.configured.get(&member.id).unwrap_or(&member.rpc)
+    /// Where to dial the member with this number.
+    pub(super) fn address(&self, number: u64, member: &NodeInfo) -> String {
+        let located = self.located.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = located
+            .get(&number)
+            .or_else(|| self.configured.get(&member.id));
+        known.unwrap_or(&member.rpc).clone()
+    }
+
+    /// The member with this number has answered at `address`.
+    pub(super) fn locate(&self, number: u64, address: &str) {
+        let mut located = self.located.lock().unwrap_or_else(PoisonError::into_inner);
+        if located.get(&number).map(String::as_str) != Some(address) {
+            located.insert(number, address.to_owned());
+        }
+    }
+
+    /// Forgets where those are that are no members any more.
+    pub(super) fn keep_located(&self, members: &BTreeSet<u64>) {
+        let mut located = self.located.lock().unwrap_or_else(PoisonError::into_inner);
+        located.retain(|number, _| members.contains(number));
     }
 
     /// A client for `address`; connections are shared by all callers of a lane.
@@ -114,6 +137,10 @@ impl Peers {
     ) -> Result<RaftPeerClient<Channel>, Status> {
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (address.to_owned(), lane);
+        if channels.len() >= CHANNELS_MAX && !channels.contains_key(&key) {
+            // Of masters that have moved or gone; the others are dialled anew.
+            channels.clear();
+        }
         let channel = match channels.get(&key) {
             Some(channel) => channel.clone(),
             None => {
@@ -161,13 +188,13 @@ impl Network {
     }
 
     fn link(&self, to: u64, member: &NodeInfo, lane: Lane) -> PeerLink {
-        let client = self.peers.client(self.peers.address(member), lane);
         PeerLink {
             from: self.peers.node,
             to,
-            name: member.id.clone(),
+            member: member.clone(),
+            lane,
+            peers: Arc::clone(&self.peers),
             timing: self.timing,
-            client,
             failures: 0,
             reach: (lane == Lane::Control).then(Reach::default),
         }
@@ -193,8 +220,10 @@ impl RaftNetworkFactory<Types> for Network {
 // === impl PeerLink ===
 
 impl PeerLink {
+    /// At the address where the peer is now.
     fn client(&self) -> Result<RaftPeerClient<Channel>, Status> {
-        self.client.clone()
+        let address = self.peers.address(self.to, &self.member);
+        self.peers.client(&address, self.lane)
     }
 
     fn frame(&self, body: &impl Serialize) -> Result<RaftFrame, Status> {
@@ -224,7 +253,7 @@ impl PeerLink {
         if let Some(reach) = &mut self.reach
             && reach.asked(Instant::now())
         {
-            let peer = &self.name;
+            let peer = &self.member.id;
             tracing::warn!(peer, "this master does not answer; its copy falls behind");
         }
     }
@@ -234,7 +263,7 @@ impl PeerLink {
         if let Some(reach) = &mut self.reach
             && let Some(after) = reach.answered(Instant::now())
         {
-            let peer = &self.name;
+            let peer = &self.member.id;
             tracing::info!(peer, ?after, "this master answers again");
         }
     }

@@ -20,7 +20,7 @@ use super::{
     leadership::Guard,
     network::Peers,
     options::RaftOptions,
-    roster::Local,
+    roster::{self, Local},
     running::{Ground, Running},
     state_machine::Applied,
     status::{Problem, Status},
@@ -29,6 +29,7 @@ use super::{
 use crate::{
     election::{LeaderView, MasterInfo},
     epoch::Epoch,
+    error::OpenError,
 };
 
 /// What one master is made of.
@@ -164,6 +165,9 @@ impl Node {
         if running.has_ended() {
             return;
         }
+        // Whatever becomes of the words.
+        self.guard.end();
+        running.ended.cancel();
         if !self.closing().is_cancelled() {
             let text = format!(
                 "raft has stopped: {reason}; it is opened again as soon as the disk works, until then this master \
@@ -171,8 +175,42 @@ impl Node {
             );
             self.status.set(Problem::Stopped, text);
         }
+    }
+
+    /// Whether this node was left behind when its cluster was recovered.
+    pub(super) fn is_left_behind(&self) -> bool {
+        let identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        identity.left_behind
+    }
+
+    /// The cluster was recovered without this node: it takes no part any more, now or after a restart. Blocks.
+    pub(super) fn leave_behind(&self) {
+        let changed = self.change_identity(|identity| identity.left_behind = true);
+        if let Err(error) = changed {
+            tracing::error!(%error, "this node was left behind, which could not be written down");
+        }
+        let text = roster::left_behind(&self.options().id, self.number);
+        self.status.set(Problem::LeftBehind, text);
         self.guard.end();
-        running.ended.cancel();
+        self.running().ended.cancel();
+    }
+
+    /// Changes the identity, durably. Blocks.
+    ///
+    /// # Errors
+    /// What the system says; then it is changed only in memory.
+    pub(super) fn change_identity(
+        &self,
+        change: impl FnOnce(&mut Identity),
+    ) -> Result<(), OpenError> {
+        let mut identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut identity);
+        let dir = self.dir.lock().unwrap_or_else(PoisonError::into_inner);
+        match dir.as_ref() {
+            Some(dir) => dir.store(&identity),
+            // Closed: nothing more is written.
+            None => Ok(()),
+        }
     }
 
     /// The membership, ordered by id; empty before the cluster is formed.
@@ -200,6 +238,7 @@ impl Node {
     /// What this master knows about itself when it greets.
     pub(super) fn local(&self) -> Local {
         let me = self.me();
+        let members = self.members();
         Local {
             rest: me.rest,
             web: me.web,
@@ -208,17 +247,20 @@ impl Node {
             peers: self.options().peers.clone(),
             cluster_id: self.cluster_id(),
             initialized: self.is_initialized(),
-            members: self
-                .members()
-                .into_iter()
-                .map(|m| (m.info.id, m.node))
+            addresses: members
+                .iter()
+                .map(|m| (m.info.id.clone(), self.peers.address(m.node, &m.info)))
                 .collect(),
+            members: members.into_iter().map(|m| (m.info.id, m.node)).collect(),
+            expelled: self.applied().expelled(),
+            joins: !self.options().join.is_empty(),
         }
     }
 
     /// Answers a greeting.
     pub(super) fn greeted(&self, request: HelloRequest) -> HelloResponse {
         let local = self.local();
+        let caller = request.node;
         let refused = self
             .greetings
             .called(&self.status, &local, &request)
@@ -232,6 +274,7 @@ impl Node {
             refused,
             rest: local.rest,
             web: local.web,
+            expelled: local.expelled.contains(&caller),
             trouble: self
                 .status
                 .trouble()
@@ -243,9 +286,9 @@ impl Node {
     /// All masters that this one knows, with what they say of themselves, ordered by id.
     pub(super) fn masters(&self) -> Vec<MasterInfo> {
         let mut all: BTreeMap<String, MasterInfo> = BTreeMap::new();
-        for Member { info, .. } in self.members() {
+        for Member { info, node, .. } in self.members() {
             let mut master = MasterInfo {
-                rpc: self.peers.address(&info).to_owned(),
+                rpc: self.peers.address(node, &info),
                 id: info.id,
                 rest: info.rest,
                 web: info.web,

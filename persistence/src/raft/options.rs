@@ -9,6 +9,8 @@ use crate::{election::MasterInfo, error::OpenError};
 
 /// Most masters of a cluster: more make every write slower and none of them safer.
 pub const MASTERS_MAX: usize = 7;
+/// Most addresses of a cluster to join.
+const JOIN_MAX: usize = 16;
 /// Retries of replication to a peer that fails: quick at first, so that a healed link is used at once.
 const BACKOFF: &str = "10ms 20ms 40ms ...200ms";
 /// A snapshot that takes longer than this to send and install is given up and begun again.
@@ -22,6 +24,9 @@ pub struct RaftOptions {
     /// Every master of the cluster, this one included: id to gRPC address (`host:port`). The same on all masters
     /// when a cluster is formed; later a difference is a warning, and the addresses here are the ones dialled.
     pub peers: BTreeMap<String, String>,
+    /// Addresses of some masters of a cluster that this one is to join: it never forms one, and waits to be added.
+    /// Empty: `peers` form one, if there is none yet. Without meaning once this master is a member.
+    pub join: Vec<String>,
     /// Where the log, snapshots and identity are. Nobody else may use it.
     pub data_dir: PathBuf,
     /// What is advertised to other masters: where this one's servers are.
@@ -91,6 +96,7 @@ impl RaftOptions {
         Self {
             id: me.id.clone(),
             peers,
+            join: Vec::new(),
             data_dir: data_dir.into(),
             me,
             timing: RaftTiming::default(),
@@ -137,6 +143,12 @@ impl RaftOptions {
                 "{} masters given, at most {MASTERS_MAX}",
                 self.peers.len()
             ));
+        }
+        if self.join.len() > JOIN_MAX {
+            return Err(OpenError::Option {
+                option: "--join",
+                reason: format!("{} addresses given, at most {JOIN_MAX}", self.join.len()),
+            });
         }
         let mut by_address: BTreeMap<&str, &str> = BTreeMap::new();
         for (id, address) in &self.peers {

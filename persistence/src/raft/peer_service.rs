@@ -62,7 +62,8 @@ impl PeerService {
     }
 
     fn check(&self, frame: &RaftFrame) -> Result<(), Status> {
-        addressed(frame, self.node.number())
+        addressed(frame, self.node.number())?;
+        welcome(frame, &self.node)
     }
 
     fn answer(&self, to: u64, body: &impl serde::Serialize) -> Result<Response<RaftFrame>, Status> {
@@ -137,7 +138,7 @@ impl RaftPeer for PeerService {
         &self,
         request: Request<Streaming<RaftFrame>>,
     ) -> Result<Response<Self::AppendStreamStream>, Status> {
-        let me = self.node.number();
+        let (me, node) = (self.node.number(), Arc::clone(&self.node));
         let run = self.run()?;
         // The first frame that cannot be taken ends the stream, and its reason ends the answers.
         let refused = Arc::new(OnceLock::new());
@@ -145,6 +146,7 @@ impl RaftPeer for PeerService {
         let requests = request.into_inner().scan((), move |(), frame| {
             let taken = frame.and_then(|frame| {
                 addressed(&frame, me)?;
+                welcome(&frame, &node)?;
                 decode::<AppendEntriesRequest<Types>>(&frame.body)
             });
             let request = match taken {
@@ -254,6 +256,17 @@ fn addressed(frame: &RaftFrame, me: u64) -> Result<(), Status> {
         "this is node {me:016x}, not {:016x}: its data directory was replaced, or the address is another master's",
         frame.to_node
     )))
+}
+
+/// A node that was left behind is not listened to, whatever term it has reached with its like.
+fn welcome(frame: &RaftFrame, node: &Node) -> Result<(), Status> {
+    if node.applied().is_expelled(frame.from_node) {
+        return Err(Status::permission_denied(format!(
+            "node {:016x} was left behind when this cluster was recovered",
+            frame.from_node
+        )));
+    }
+    Ok(())
 }
 
 fn stopped(error: impl std::fmt::Display) -> Status {

@@ -47,6 +47,9 @@ pub(super) async fn supervise(node: Arc<Node>) {
             return;
         }
         running.end(node.options().timing.shutdown_deadline).await;
+        if node.is_left_behind() {
+            return;
+        }
         if began.elapsed() >= GOOD_RUN {
             pause = PAUSE_MIN;
         }
@@ -89,7 +92,7 @@ async fn open_again(node: &Node) -> Result<(), String> {
         .clone();
     let ground: &Ground = &node.ground;
     ground.meter.reset();
-    let running = Running::open(ground, &identity, node.running().has_past())
+    let running = Running::open(ground, &identity)
         .await
         .map_err(|error| error.to_string())?;
     node.replace(running);

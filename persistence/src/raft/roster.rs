@@ -5,7 +5,7 @@
 //! Afterwards they find a master whose disk was replaced, an address that leads to another master, two masters with
 //! one id, and masters of another cluster. None of these ends a process: each is a text that shows both sides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use interrex_proto::v1::{HelloRequest, HelloResponse};
 
@@ -27,6 +27,12 @@ pub(super) struct Local {
     pub(super) initialized: bool,
     /// The membership: id to node number. Two numbers for one id while a master is being replaced.
     pub(super) members: Vec<(String, u64)>,
+    /// Where the members are: id to address.
+    pub(super) addresses: BTreeMap<String, String>,
+    /// Nodes that were left behind when the cluster was recovered.
+    pub(super) expelled: BTreeSet<u64>,
+    /// Whether it is to join a cluster, and never to form one.
+    pub(super) joins: bool,
 }
 
 // === impl Local ===
@@ -45,14 +51,14 @@ impl Local {
     }
 }
 
-/// What is wrong with what `answer` says, coming from `address`, where `expected` should be.
+/// What is wrong with what `answer` says, coming from `address`, where `expected` should be (empty: any master).
 pub(super) fn judge_answer(
     local: &Local,
     expected: &str,
     address: &str,
     answer: &HelloResponse,
 ) -> Option<String> {
-    if answer.id != expected {
+    if !expected.is_empty() && answer.id != expected {
         return Some(if answer.id == local.id {
             format!(
                 "address {address} of {expected} answers as {}: two masters have that id, or --peers names a wrong \
@@ -68,6 +74,9 @@ pub(super) fn judge_answer(
     }
     if let Some(text) = clusters_differ(local, &answer.id, &answer.cluster_id) {
         return Some(text);
+    }
+    if local.expelled.contains(&answer.node) {
+        return Some(left_behind(&answer.id, answer.node));
     }
     if !answer.refused.is_empty() {
         return Some(answer.refused.clone());
@@ -97,6 +106,9 @@ pub(super) fn judge_call(local: &Local, caller: &HelloRequest) -> Option<String>
     if let Some(text) = clusters_differ(local, &caller.id, &caller.cluster_id) {
         return Some(text);
     }
+    if local.expelled.contains(&caller.node) {
+        return Some(left_behind(&caller.id, caller.node));
+    }
     if local.initialized {
         let address = caller
             .peers
@@ -117,8 +129,8 @@ pub(super) fn may_form(
     answers: &BTreeMap<String, HelloResponse>,
 ) -> Option<BTreeMap<u64, NodeInfo>> {
     let first = local.peers.keys().next() == Some(&local.id);
-    // A directory that has seen a cluster never starts another.
-    if !first || local.initialized || !local.cluster_id.is_empty() {
+    // A directory that has seen a cluster never starts another, nor does one that is to join one.
+    if !first || local.joins || local.initialized || !local.cluster_id.is_empty() {
         return None;
     }
     let mut members = BTreeMap::new();
@@ -158,7 +170,8 @@ pub(super) fn moved(
             Some(configured) => {
                 texts.push(format!("{id} joined as {address}, dialled at {configured}"))
             }
-            None => texts.push(format!("{id} ({address}) is a member but not in --peers")),
+            // Added later, which needs no restart of the others with another list.
+            None => {}
         }
     }
     for id in peers.keys().filter(|id| !members.contains_key(*id)) {
@@ -166,6 +179,14 @@ pub(super) fn moved(
     }
     (!texts.is_empty())
         .then(|| format!("--peers differs from the membership: {}", texts.join("; ")))
+}
+
+/// What is wrong with a node that the cluster was recovered without.
+pub(super) fn left_behind(id: &str, node: u64) -> String {
+    format!(
+        "{id} (node {node:016x}) was left behind when the cluster was recovered, and never takes part again: stop it, \
+         move its data directory away, start it with an empty one, and add it with `interrex cluster add`"
+    )
 }
 
 /// What is wrong when two masters call under one id.
@@ -177,7 +198,12 @@ pub(super) fn twins(id: &str, first: u64, second: u64) -> String {
 
 /// The command that lets `id` at `address` (back) in, ready to be typed: it asks the other masters.
 fn rejoin_command(local: &Local, id: &str, address: &str) -> String {
-    let others = local.peers.iter().filter(|(peer, _)| *peer != id);
+    let known = if local.addresses.is_empty() {
+        &local.peers
+    } else {
+        &local.addresses
+    };
+    let others = known.iter().filter(|(peer, _)| *peer != id);
     let others: Vec<&str> = others.map(|(_, rpc)| rpc.as_str()).collect();
     format!(
         "interrex cluster add {id}={address} --masters {}",
@@ -391,5 +417,35 @@ mod tests {
             text.contains("m2 joined as old:1, dialled at h:m2"),
             "{text}"
         );
+        // One that was added later is no fault of the list.
+        let added = peers(&["m1", "m2", "m3", "m4"]);
+        assert_eq!(moved(&peers(&["m1", "m2", "m3"]), &added), None);
+    }
+
+    #[test]
+    fn who_was_left_behind_is_told_so_by_name() {
+        let mut local = formed(local("m1", 1));
+        local.expelled.insert(3);
+        let text = judge_call(&local, &call("m3", 3)).unwrap();
+        assert!(
+            text.contains("m3") && text.contains("left behind"),
+            "{text}"
+        );
+        assert_eq!(judge_call(&local, &call("m2", 2)), None);
+    }
+
+    #[test]
+    fn one_that_is_to_join_forms_nothing() {
+        let alone = Local {
+            peers: peers(&["m1"]),
+            joins: true,
+            ..local("m1", 1)
+        };
+        assert_eq!(may_form(&alone, &BTreeMap::new()), None);
+        let alone = Local {
+            joins: false,
+            ..alone
+        };
+        assert!(may_form(&alone, &BTreeMap::new()).is_some());
     }
 }

@@ -55,16 +55,11 @@ pub(super) struct Ground {
 // === impl Running ===
 
 impl Running {
-    /// Opens log and snapshots, and starts openraft on them. `has_past`: there must be a log, whatever the identity
-    /// says (it is told of a cluster a little later).
+    /// Opens log and snapshots, and starts openraft on them.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub(super) async fn open(
-        ground: &Ground,
-        identity: &Identity,
-        has_past: bool,
-    ) -> Result<Self, OpenError> {
+    pub(super) async fn open(ground: &Ground, identity: &Identity) -> Result<Self, OpenError> {
         let Ground {
             options,
             peers,
@@ -76,7 +71,7 @@ impl Running {
         let path = options.data_dir.clone();
         let (known, options, meter) = (identity.clone(), options.clone(), Arc::clone(meter));
         let (at, timing) = (path.clone(), options.timing);
-        let read = tokio::task::spawn_blocking(move || read(&options, &known, has_past, meter));
+        let read = tokio::task::spawn_blocking(move || read(&options, &known, meter));
         let (log, snapshots, image) = read.await.map_err(|error| OpenError::Io {
             path: at,
             source: std::io::Error::other(error),
@@ -131,11 +126,6 @@ impl Running {
         initialized
     }
 
-    /// Whether it has voted, or has heard of anybody who has.
-    pub(super) fn has_past(&self) -> bool {
-        self.is_initialized() || self.raft.metrics().borrow_watched().current_term > 0
-    }
-
     /// Ends openraft and closes the files. Bounded by `deadline`, and by an fsync.
     pub(super) async fn end(&self, deadline: Duration) {
         self.ended.cancel();
@@ -155,17 +145,20 @@ impl Running {
 fn read(
     options: &RaftOptions,
     identity: &Identity,
-    has_past: bool,
     meter: Arc<Meter>,
 ) -> Result<(LogStore, Snapshots, Image), OpenError> {
     let (snapshots, image) = Snapshots::open(&options.data_dir.join("snapshots"))?;
     let log_dir = log_dir(options);
-    let log = LogStore::open(&log_dir, &options.snapshots, meter)?;
+    // The identity is told of a cluster a little later than the log.
+    let has_past = meter.has_stored() || !identity.cluster_id.is_empty();
+    let log = LogStore::open(&log_dir, &options.snapshots, Arc::clone(&meter))?;
     let empty = log.is_pristine().map_err(|source| OpenError::Io {
         path: log_dir.clone(),
         source,
     })?;
-    if empty && (has_past || !identity.cluster_id.is_empty()) {
+    if !empty {
+        meter.note_stored();
+    } else if has_past {
         log.close();
         // It has voted and promised, and does not know what any more.
         return Err(OpenError::Corrupt {

@@ -1,23 +1,24 @@
 //! Snapshots as files beside the log: written whole or not at all, checked whenever they are read.
 //!
 //! ```text
-//! magic[7] version len:u32 crc:u32 header[len]   header (postcard) = last entry, membership, cluster id, epochs
+//! magic[7] version len:u32 crc:u32 header[len]   header (postcard) = last entry, membership, cluster id,
+//!                                                epochs, nodes that were left behind
 //! the records, as `RecordStore::write_to` writes them, with checksums of their own, to the end of the file
 //! ```
 //! Only the newest file is kept: the log behind it is gone, so an older one is of no use. A damaged newest one
 //! therefore refuses to open, by name; the cure is another master's copy.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Seek, Write},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     epochs::Epochs,
+    snapshot_header::{Header, VERSION},
     types::{LogId, SnapshotMeta, StoredMembership},
 };
 use crate::{
@@ -27,8 +28,6 @@ use crate::{
 };
 
 const MAGIC: [u8; 7] = *b"IXRAFTS";
-/// The version that this build writes, a digit, and the newest that it reads. Version 1 had no epochs.
-const VERSION: u8 = b'2';
 const SUFFIX: &str = ".snapshot";
 /// Names of files that are being written or received.
 const UNFINISHED: &str = ".tmp";
@@ -47,6 +46,8 @@ pub(super) struct Image {
     pub(super) cluster_id: String,
     /// Which epoch a term is.
     pub(super) epochs: Epochs,
+    /// Nodes that were left behind when the cluster was recovered.
+    pub(super) expelled: BTreeSet<u64>,
     /// The records and their fence.
     pub(super) store: RecordStore,
 }
@@ -74,22 +75,6 @@ pub(super) struct Snapshots {
     newest: Mutex<Option<(SnapshotMeta, PathBuf)>>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    last: Option<LogId>,
-    membership: StoredMembership,
-    cluster_id: String,
-    epochs: Epochs,
-}
-
-/// As version 1 wrote it.
-#[derive(Debug, Deserialize)]
-struct HeaderV1 {
-    last: Option<LogId>,
-    membership: StoredMembership,
-    cluster_id: String,
-}
-
 // === impl Image ===
 
 impl Image {
@@ -106,6 +91,7 @@ impl Image {
             membership: self.membership.clone(),
             cluster_id: self.cluster_id.clone(),
             epochs: self.epochs,
+            expelled: self.expelled.clone(),
         };
         let header = postcard::to_allocvec(&header).map_err(io::Error::other)?;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -142,39 +128,16 @@ impl Image {
             membership,
             cluster_id,
             epochs,
+            expelled,
         } = header;
         Ok(Self {
             last,
             membership,
             cluster_id,
             epochs,
+            expelled,
             store,
         })
-    }
-}
-
-// === impl Header ===
-
-impl Header {
-    fn decode(version: u8, bytes: &[u8]) -> io::Result<Self> {
-        match version {
-            VERSION => postcard::from_bytes(bytes).map_err(damage),
-            b'1' => {
-                let old: HeaderV1 = postcard::from_bytes(bytes).map_err(damage)?;
-                Ok(Self {
-                    last: old.last,
-                    membership: old.membership,
-                    cluster_id: old.cluster_id,
-                    epochs: Epochs::default(),
-                })
-            }
-            newer if newer.is_ascii_digit() && newer > VERSION => Err(damage(format!(
-                "it has format version {}, this program reads up to {}; use the newer program",
-                char::from(newer),
-                char::from(VERSION)
-            ))),
-            _ => Err(damage("it does not begin like a snapshot")),
-        }
     }
 }
 
@@ -354,7 +317,7 @@ fn exact<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(piece)
 }
 
-fn damage(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+pub(super) fn damage(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
@@ -432,42 +395,49 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_keeps_which_epoch_a_term_is() {
+    fn a_snapshot_keeps_which_epoch_a_term_is_and_who_was_left_behind() {
         let temp = tempfile::tempdir().unwrap();
         let (snapshots, _) = Snapshots::open(temp.path()).unwrap();
         let mut raised = image(5);
         raised.epochs.raise(Epoch(100), 3);
+        raised.expelled = BTreeSet::from([7, 9]);
         snapshots.save(&raised).unwrap();
         let (_, read) = Snapshots::open(temp.path()).unwrap();
-        assert_eq!(read.unwrap().epochs.of(4), Epoch(104));
+        let read = read.unwrap();
+        assert_eq!(read.epochs.of(4), Epoch(104));
+        assert_eq!(read.expelled, raised.expelled);
     }
 
     #[test]
-    fn the_first_version_is_read_and_a_newer_one_is_named() {
+    fn older_versions_are_read_and_a_newer_one_is_named() {
         let temp = tempfile::tempdir().unwrap();
         let (snapshots, _) = Snapshots::open(temp.path()).unwrap();
         let path = snapshots.save(&image(5)).unwrap().path;
         let whole = fs::read(&path).unwrap();
-        // Version 1: the same without the three numbers at the header's end, which are one byte each.
         let len = u32::from_le_bytes(whole[8..12].try_into().unwrap()) as usize;
-        let header = &whole[16..16 + len - 3];
-        let mut first = b"IXRAFTS1".to_vec();
-        first.extend((header.len() as u32).to_le_bytes());
-        first.extend(crc32fast::hash(header).to_le_bytes());
-        first.extend(header);
-        first.extend(&whole[16 + len..]);
-        fs::write(&path, first).unwrap();
-        let (_, read) = Snapshots::open(temp.path()).unwrap();
-        let read = read.unwrap();
-        assert_eq!(
-            (read.store, read.epochs),
-            (image(5).store, Epochs::default())
-        );
+        // Version 2: the same without the number of nodes left behind, which is one byte. Version 1: nor the three
+        // numbers before it, one byte each.
+        for (version, less) in [(b'2', 1), (b'1', 4)] {
+            let header = &whole[16..16 + len - less];
+            let mut old = b"IXRAFTS".to_vec();
+            old.push(version);
+            old.extend((header.len() as u32).to_le_bytes());
+            old.extend(crc32fast::hash(header).to_le_bytes());
+            old.extend(header);
+            old.extend(&whole[16 + len..]);
+            fs::write(&path, old).unwrap();
+            let (_, read) = Snapshots::open(temp.path()).unwrap();
+            let read = read.unwrap();
+            assert_eq!(
+                (read.store, read.epochs, read.expelled),
+                (image(5).store, Epochs::default(), BTreeSet::new())
+            );
+        }
 
         let mut newer = whole;
-        newer[7] = b'3';
+        newer[7] = b'4';
         fs::write(&path, newer).unwrap();
         let error = Snapshots::open(temp.path()).unwrap_err().to_string();
-        assert!(error.contains("format version 3"), "{error}");
+        assert!(error.contains("format version 4"), "{error}");
     }
 }

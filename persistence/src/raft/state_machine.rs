@@ -5,6 +5,7 @@
 //! happen on blocking threads, from an O(1) clone.
 
 use std::{
+    collections::BTreeSet,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -71,6 +72,16 @@ impl Applied {
         self.lock().cluster_id.clone()
     }
 
+    /// The nodes that were left behind.
+    pub(super) fn expelled(&self) -> BTreeSet<u64> {
+        self.lock().expelled.clone()
+    }
+
+    /// Whether this node was left behind.
+    pub(super) fn is_expelled(&self, node: u64) -> bool {
+        self.lock().expelled.contains(&node)
+    }
+
     /// Which epochs the terms have.
     pub(super) fn epochs(&self) -> Epochs {
         self.lock().epochs
@@ -113,6 +124,10 @@ impl Image {
             EntryPayload::Normal(LogEntry::RaiseEpoch(floor)) => {
                 self.epochs.raise(floor, *log_id.leader_id);
                 ApplyOutcome::Raised
+            }
+            EntryPayload::Normal(LogEntry::Expel(nodes)) => {
+                self.expelled.extend(nodes);
+                ApplyOutcome::Nothing
             }
         }
     }

@@ -1,14 +1,19 @@
 //! What is wrong with this node, in words for `/readyz`, logged once for each change.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Mutex, PoisonError},
 };
 
+/// How the names end of those that have only called here.
+pub(super) const CALLING: &str = " (calling)";
+
 /// What can be wrong; each has one text at a time. In order of how much they explain.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Problem {
+    /// The cluster was recovered without this node.
+    LeftBehind,
     /// openraft has stopped: a disk failed.
     Stopped,
     /// The master of this id does not fit, or does not accept this one.
@@ -38,7 +43,7 @@ impl Problem {
     /// Whether a master with this problem cannot take part.
     fn blocks(&self) -> bool {
         match self {
-            Self::Stopped | Self::Peer(_) | Self::Waiting => true,
+            Self::LeftBehind | Self::Stopped | Self::Peer(_) | Self::Waiting => true,
             Self::Snapshot | Self::LowSpace | Self::SlowDisk | Self::Warning(_) => false,
         }
     }
@@ -47,6 +52,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::LeftBehind => f.write_str("left behind"),
             Self::Stopped => f.write_str("stopped"),
             Self::Peer(id) => write!(f, "peer {id}"),
             Self::Waiting => f.write_str("waiting"),
@@ -75,7 +81,9 @@ impl Status {
             return;
         }
         match &problem {
-            Problem::Stopped => tracing::error!(master = self.id, %problem, "{text}"),
+            Problem::LeftBehind | Problem::Stopped => {
+                tracing::error!(master = self.id, %problem, "{text}")
+            }
             Problem::Waiting => tracing::info!(master = self.id, %problem, "{text}"),
             Problem::Peer(_)
             | Problem::Snapshot
@@ -94,6 +102,21 @@ impl Status {
         if problems.remove(&problem).is_some() {
             tracing::info!(master = self.id, %problem, "this problem is over");
         }
+    }
+
+    /// Forgets what was said of masters that nobody greets any more: `greeted` are their ids.
+    pub(super) fn forget_ungreeted(&self, greeted: &BTreeSet<String>) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.retain(|problem, _| match problem {
+            Problem::Peer(id) => greeted.contains(id) || id.ends_with(CALLING),
+            Problem::LeftBehind
+            | Problem::Stopped
+            | Problem::Waiting
+            | Problem::Snapshot
+            | Problem::LowSpace
+            | Problem::SlowDisk
+            | Problem::Warning(_) => true,
+        });
     }
 
     /// Why this master should not lead, though it could.

@@ -3,7 +3,7 @@
 //! Owned by the Raft backend; none of these names leaves it. Entries are stored and sent as postcard: a variant is
 //! only ever added at the end, and never changes its meaning, because logs and snapshots outlive the program.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use openraft::{
     alias::{
@@ -73,6 +73,8 @@ pub(super) enum LogEntry {
     Batch(CommitBatch),
     /// Later terms get epochs larger than this.
     RaiseEpoch(Epoch),
+    /// Nodes that were left behind when the cluster was recovered: they never take part again.
+    Expel(BTreeSet<u64>),
 }
 
 /// What applying an entry came to, on every replica alike.
@@ -116,6 +118,7 @@ impl fmt::Display for LogEntry {
                 )
             }
             Self::RaiseEpoch(floor) => write!(f, "raise epochs above {floor}"),
+            Self::Expel(nodes) => write!(f, "expel {} nodes", nodes.len()),
         }
     }
 }

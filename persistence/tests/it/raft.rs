@@ -5,5 +5,6 @@ mod conformance;
 mod disk;
 mod failover;
 mod identity;
+mod membership;
 mod rates;
 mod trouble;

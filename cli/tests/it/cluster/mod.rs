@@ -3,8 +3,10 @@
 mod bad_requests;
 mod bench;
 mod dev;
+mod disk;
 mod drain;
 mod failover;
 mod jobs;
 mod masters;
+mod membership;
 mod wordcount;

@@ -11,6 +11,7 @@ use interrex_core::{
     ids::RequestId,
     transition::{Rejection, Reply},
 };
+use interrex_persistence::error::AdminError;
 use interrex_proto::{
     limits::{MESSAGE_BYTES_MAX, WAIT_MAX},
     v1::{self, control_server::ControlServer},
@@ -209,6 +210,7 @@ impl v1::control_server::Control for Control {
         observed("RemoveMaster", async {
             let id = request.into_inner().id;
             validate::id("id", &id).map_err(|e| errors::field(&e))?;
+            self.leave_first(&id).await?;
             let message =
                 self.administer(
                     MEMBERSHIP_TIMEOUT,
@@ -334,6 +336,19 @@ impl Control {
             Ok(found) => found.ok_or_else(|| not_found(id)),
             Err(error) => Err(Status::internal(format!("the explanation failed: {error}"))),
         }
+    }
+
+    /// A leader that is to be removed hands over in order first; then its heir is to be asked.
+    async fn leave_first(&self, id: &str) -> Result<(), Status> {
+        let members = self.handle.admin().members();
+        let others = members.iter().any(|m| m.voter && m.id != id);
+        if self.handle.status().me.id != id || self.handle.port().is_err() || !others {
+            return Ok(());
+        }
+        let transfer = self.handle.transfer_leader(None);
+        let leader = self.bounded(TRANSFER_TIMEOUT, transfer).await?;
+        let _heard_of = self.handle.epoch_of(&leader).await;
+        Err(errors::admin(&AdminError::NotLeader, &self.handle.status()))
     }
 
     async fn counted(&self, command: Command, limit: Duration) -> Result<u32, Status> {

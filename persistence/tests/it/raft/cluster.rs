@@ -128,6 +128,15 @@ impl Cluster {
         self.up_with(id, options).await
     }
 
+    /// Opens a fresh master that is to join those that are up.
+    pub(super) async fn up_joining(&mut self, id: &str) {
+        let mut options = self.options(id);
+        options.peers.retain(|peer, _| peer == id);
+        let others = self.addresses.iter().filter(|(other, _)| *other != id);
+        options.join = others.map(|(_, at)| at.to_string()).collect();
+        self.up_with(id, options).await.unwrap();
+    }
+
     /// Opens a master with these options and serves it at the address planned for `id`.
     pub(super) async fn up_with(
         &mut self,

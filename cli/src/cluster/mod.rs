@@ -1,4 +1,9 @@
-//! `interrex cluster`: status, transfer-leader, add, remove.
+//! `interrex cluster`: status, transfer-leader, add, remove, recover.
+
+mod progress;
+mod recover;
+
+use std::time::Duration;
 
 use clap::Subcommand;
 use interrex_proto::v1::ClusterResponse;
@@ -16,7 +21,19 @@ Examples:
   interrex cluster status -o json
   interrex cluster transfer-leader m2
   interrex cluster add m4=10.0.0.4:7077
-  interrex cluster remove m4";
+  interrex cluster remove m4
+  interrex cluster recover --data-dir /var/lib/interrex/m1 --yes";
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  interrex master --id m4 --data-dir D --bind 10.0.0.4:7077 --insecure --join 10.0.0.1:7077    first, on the new machine
+  interrex cluster add m4=10.0.0.4:7077
+
+It learns without a vote, and votes when it has caught up; progress is shown on stderr. Repeating the command is safe \
+and finishes what was left half way; `cluster remove` undoes it.";
+
+/// Longest wait for the removal of a master.
+const REMOVE_DEADLINE: Duration = Duration::from_secs(70);
 
 /// Options of `interrex cluster`.
 #[derive(Debug, clap::Args)]
@@ -42,19 +59,25 @@ enum ClusterCommand {
         /// To this master; the most up-to-date standby if none is named
         id: Option<String>,
     },
-    /// Add a master, or let one whose disk was wiped back in
-    #[command(after_help = "Example:\n  interrex cluster add m4=10.0.0.4:7077")]
+    /// Add a master, let one whose disk was wiped back in, or note that it has moved
+    #[command(after_help = ADD_EXAMPLES)]
     Add {
         /// The master and its RPC address
         #[arg(value_name = "ID=ADDR", value_parser = parse_member)]
         member: (String, String),
+        /// How long it may take to catch up
+        #[arg(long, value_name = "TIME", default_value = "10m")]
+        #[arg(value_parser = humantime::parse_duration)]
+        within: Duration,
     },
-    /// Remove a master
+    /// Remove a master; the leader hands over first
     #[command(after_help = "Example:\n  interrex cluster remove m4")]
     Remove {
         /// The master
         id: String,
     },
+    /// Make a cluster of one out of a survivor, when a quorum is lost for good
+    Recover(recover::RecoverArgs),
 }
 
 fn parse_member(text: &str) -> Result<(String, String), String> {
@@ -85,15 +108,27 @@ pub(crate) async fn run(args: ClusterArgs) -> Done {
             let text = format!("{} leads in epoch {}\n", answer.leader, answer.epoch);
             show(format, &answer, &text)?;
         }
-        ClusterCommand::Add { member: (id, rpc) } => {
-            let answer = client.add_master(&id, &rpc);
-            let answer = args.connect.patiently(answer).await?;
+        ClusterCommand::Add {
+            member: (id, rpc),
+            within,
+        } => {
+            // Whoever cannot reach the cluster is told so by the usual deadline, not by that of catching up.
+            args.connect.patiently(client.cluster()).await?;
+            let client = args.connect.client_within(within)?;
+            let add = client.add_master(&id, &rpc);
+            let answer = tokio::select! {
+                answer = add => answer?,
+                never = progress::show(&client, &id) => match never {},
+            };
             show(format, &answer, &format!("{}\n", answer.message))?;
         }
         ClusterCommand::Remove { id } => {
+            let within = args.connect.deadline.max(REMOVE_DEADLINE);
+            let client = args.connect.client_within(within)?;
             let answer = args.connect.patiently(client.remove_master(&id)).await?;
             show(format, &answer, &format!("{}\n", answer.message))?;
         }
+        ClusterCommand::Recover(args) => return recover::run(args).await,
     }
     Ok(Exit::Ok)
 }
@@ -135,6 +170,9 @@ fn print(cluster: &ClusterResponse) -> Result<(), Failure> {
              interrex snapshot inspect FILE\n",
             cluster.quarantined_records
         ));
+    }
+    if !cluster.change.is_empty() {
+        text.push_str(&format!("\n{}\n", cluster.change));
     }
     output::data(&text)
 }
