@@ -44,6 +44,15 @@ struct ClusterTuning {
     /// Drivers placed at the same time [default: no limit]
     #[arg(long, env = "INTERREX_MASTER_MAX_DRIVERS")]
     max_drivers: Option<u32>,
+    /// Percent of all cores that drivers which need executors may hold together; 0: no limit [default: 50]
+    #[arg(long, env = "INTERREX_MASTER_DRIVER_SHARE_MAX", value_name = "PERCENT")]
+    driver_share_max: Option<u32>,
+    /// Cores that one application may hold, whatever it asks for [default: no limit]
+    #[arg(long, env = "INTERREX_MASTER_APP_CORES_MAX")]
+    app_cores_max: Option<u32>,
+    /// Cores that one user's drivers and applications may hold together [default: no limit]
+    #[arg(long, env = "INTERREX_MASTER_USER_CORES_MAX")]
+    user_cores_max: Option<u32>,
     /// Spread drivers over workers [default: true]
     #[arg(long, env = "INTERREX_MASTER_SPREAD_OUT_DRIVERS", value_name = "BOOL")]
     spread_out_drivers: Option<bool>,
@@ -230,6 +239,12 @@ impl ClusterTuning {
         let cluster = &mut config.cluster;
         cluster.default_cores = self.default_cores.or(cluster.default_cores);
         cluster.max_drivers = self.max_drivers.or(cluster.max_drivers);
+        set(
+            &mut cluster.driver_share_max,
+            self.driver_share_max.as_ref(),
+        );
+        cluster.app_cores_max = self.app_cores_max.or(cluster.app_cores_max);
+        cluster.user_cores_max = self.user_cores_max.or(cluster.user_cores_max);
         set(
             &mut cluster.spread_out_drivers,
             self.spread_out_drivers.as_ref(),

@@ -163,10 +163,10 @@ fn limits_that_hold_are_named_with_their_numbers() {
     let by_share =
         "held: driver share (drivers that need executors hold 2 of at most 2 cores)".to_owned();
     let by_user = "held: user ann has 2 of at most 3 cores".to_owned();
-    assert_eq!(held(&cluster, &share), [by_share.clone()]);
+    assert_eq!(held(&cluster, &share), std::slice::from_ref(&by_share));
     assert_eq!(of_driver(&cluster, &share).summary, by_share);
     assert_eq!(verdicts(&wait_of(&cluster, &share)), ["w1: fits"]);
-    assert_eq!(held(&cluster, &user), [by_user.clone()]);
+    assert_eq!(held(&cluster, &user), std::slice::from_ref(&by_user));
     let wait = wait_of(&cluster, &never);
     assert!(wait.hopeless);
     assert_eq!(

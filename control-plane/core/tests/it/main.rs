@@ -12,6 +12,7 @@ mod drain;
 mod drivers;
 #[cfg(test)]
 mod dynamic_allocation;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod gates;
@@ -27,6 +28,7 @@ mod reports;
 mod scale;
 #[cfg(test)]
 mod specs;
+#[cfg(test)]
 mod starts;
 #[cfg(test)]
 mod steps;
