@@ -12,6 +12,7 @@ use crate::{
     completions::CompletionsArgs,
     config::command::ConfigArgs,
     dev::DevArgs,
+    events::EventsArgs,
     jobs::{
         explain::ExplainArgs, kill::KillArgs, list::ListArgs, logs::LogsArgs, status::StatusArgs,
         wait::WaitArgs,
@@ -84,6 +85,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Empty workers, and let them have work again
     Worker(WorkerArgs),
+    /// Show what was decided, by whom and why; follow it with -f
+    Events(EventsArgs),
     /// Look after the masters
     Cluster(ClusterArgs),
     /// Save all records, look into a snapshot, or restore one into a new cluster
@@ -152,6 +155,7 @@ impl Command {
             | Self::Logs(_)
             | Self::List(_)
             | Self::Worker(_)
+            | Self::Events(_)
             | Self::Cluster(_)
             | Self::Snapshot(_)
             | Self::Bench(_)

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod connect;
 mod dev;
+mod events;
 mod exit;
 mod jobs;
 mod local_cluster;
@@ -112,6 +113,7 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::Wait(args) => single()?.block_on(jobs::wait::run(args)),
         Command::Kill(args) => single()?.block_on(jobs::kill::run(args)),
         Command::Logs(args) => single()?.block_on(jobs::logs::run(args)),
+        Command::Events(args) => single()?.block_on(events::run(args)),
         Command::List(args) => single()?.block_on(jobs::list::run(args)),
         Command::Worker(args) => single()?.block_on(worker::run(args)),
         Command::Cluster(args) => single()?.block_on(cluster::run(args)),

@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use interrex_core::state::{app::ApplicationState, driver::DriverState};
+use interrex_core::{
+    event::EventKind,
+    state::{app::ApplicationState, driver::DriverState},
+};
 use metrics::{Unit, counter, gauge, histogram};
 
 use crate::runtime::{
@@ -82,6 +85,7 @@ pub const METRICS: &[Metric] = &[
     metric!(Histogram "interrex_submission_duration_seconds", Seconds, "From a submission's arrival to its answer, which is durable."),
     metric!(Counter "interrex_submission_replays_total", "Submissions that had been accepted before: retries that found their first try."),
     metric!(Counter "interrex_registrations_total", "Registrations of workers and applications by result."),
+    metric!(Counter "interrex_events_total", "Entries of the event log that this master has committed, by kind."),
     metric!(Histogram "interrex_event_loop_lag_seconds", Seconds, "How late the leader's loop turned."),
     metric!(Gauge "interrex_queue_depth", "Requests that wait in a bounded queue of this master."),
     metric!(Counter "interrex_requests_refused_total", "Requests refused because a queue was full."),
@@ -174,6 +178,11 @@ pub fn submission(source: Source, result: &'static str, took: Duration) {
     if result == "replayed" {
         counter!("interrex_submission_replays_total").increment(1);
     }
+}
+
+/// An event is durable. There are some forty kinds.
+pub(crate) fn event(kind: &EventKind) {
+    counter!("interrex_events_total", "kind" => kind.to_string()).increment(1);
 }
 
 /// A registration was answered. `kind`: worker or app; `result`: `accepted`, `refused` or `not_leader`.

@@ -100,6 +100,9 @@ struct ClusterTuning {
     /// Applications that are over, kept for display [default: 1000]
     #[arg(long, env = "INTERREX_MASTER_RETAINED_APPS")]
     retained_apps: Option<u32>,
+    /// Entries of the event log kept [default: 10000]
+    #[arg(long, env = "INTERREX_MASTER_RETAINED_EVENTS", value_name = "N")]
+    retained_events: Option<u32>,
     /// What is over is forgotten after this in any case [default: 7days]
     #[arg(long, env = "INTERREX_MASTER_RETAINED_FOR", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
@@ -276,6 +279,7 @@ impl ClusterTuning {
             self.retained_drivers.as_ref(),
         );
         set(&mut cluster.retained_apps, self.retained_apps.as_ref());
+        set(&mut cluster.retained_events, self.retained_events.as_ref());
         set(&mut cluster.retained_for, self.retained_for.as_ref());
         set(
             &mut cluster.request_retention,

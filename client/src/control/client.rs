@@ -42,7 +42,7 @@ const LEADER_PICTURE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Talks to the cluster. Clones share connections and what is known of the masters.
 #[derive(Debug, Clone)]
 pub struct ControlClient {
-    caller: Arc<Caller>,
+    pub(super) caller: Arc<Caller>,
 }
 
 /// All pages of a list.
@@ -395,7 +395,7 @@ impl ControlClient {
     }
 
     /// A read; `any_master`: not the leader only.
-    fn read(&self, any_master: bool) -> Policy {
+    pub(super) fn read(&self, any_master: bool) -> Policy {
         Policy {
             repeatable: true,
             mutates: false,

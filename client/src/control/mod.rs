@@ -5,11 +5,13 @@ mod book;
 mod call;
 mod client;
 mod error;
+mod events;
 mod options;
 mod snapshots;
 mod verdict;
 
 pub use client::{ControlClient, Listing};
 pub use error::{ClientError, Tried};
+pub use events::{EventNews, EventStart, EventStream};
 pub use options::{ClientOptions, OptionsError};
 pub use snapshots::{Saving, SnapshotClient};

@@ -20,7 +20,7 @@ fn client_to(masters: Vec<String>) -> ControlClient {
     ControlClient::new(options).unwrap()
 }
 
-fn client(masters: &[&FakeMaster]) -> ControlClient {
+pub(crate) fn client(masters: &[&FakeMaster]) -> ControlClient {
     client_to(
         masters
             .iter()

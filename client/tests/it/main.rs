@@ -10,6 +10,8 @@ mod app;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod support;

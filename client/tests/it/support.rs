@@ -53,6 +53,10 @@ pub(crate) struct FakePeer {
     reason = "a handful of them exist in a test"
 )]
 pub(crate) enum Call {
+    Watch(
+        v1::WatchEventsRequest,
+        oneshot::Sender<Result<mpsc::Receiver<Result<v1::WatchEventsResponse, Status>>, Status>>,
+    ),
     Submit(
         v1::SubmitRequest,
         oneshot::Sender<Result<v1::SubmitResponse, Status>>,
@@ -324,6 +328,23 @@ impl control_server::Control for Service {
         _request: Request<v1::TransferLeaderRequest>,
     ) -> Result<Response<v1::TransferLeaderResponse>, Status> {
         self.answer(Call::Transfer).await
+    }
+
+    async fn list_events(
+        &self,
+        _request: Request<v1::ListEventsRequest>,
+    ) -> Result<Response<v1::ListEventsResponse>, Status> {
+        Err(Status::unimplemented("list_events"))
+    }
+
+    type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
+
+    async fn watch_events(
+        &self,
+        request: Request<v1::WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let events = self.answer(|answer| Call::Watch(request.into_inner(), answer));
+        Ok(events.await?.map(ReceiverStream::new))
     }
 
     async fn kill(

@@ -140,6 +140,15 @@ pub enum Command {
         /// A fresh random id.
         cluster_id: String,
     },
+    /// From the runtime, once in each epoch: for the event log only.
+    TakeOver {
+        /// The master that leads.
+        master: String,
+        /// What it found stored, in words.
+        found: String,
+        /// Records that cannot be used, each with the reason.
+        quarantined: Vec<String>,
+    },
 }
 
 /// How many executors of one profile an application wants in total.

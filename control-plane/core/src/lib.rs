@@ -17,6 +17,7 @@ pub mod caps;
 pub mod command;
 pub mod config;
 pub mod effect;
+pub mod event;
 pub mod explain;
 pub mod ids;
 pub mod leader;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     effect::Effect,
+    event::{Event, EventSequence, Fact},
     ids::{AppId, DriverId, ExecutorId, ProfileId, RequestId, WorkerId},
     state::{
         app::Application,
@@ -39,6 +40,15 @@ pub enum Mutation {
     PutRequest(Arc<Request>),
     /// A request is forgotten, some time after it was accepted and after what it created.
     DeleteRequest(RequestId),
+    /// The next entries of the event log, one record of it. Never empty.
+    PutEvents(Arc<[Event]>),
+    /// The oldest record of the event log is forgotten.
+    DeleteEvents {
+        /// Its first event.
+        first: EventSequence,
+        /// Its last event.
+        last: EventSequence,
+    },
 }
 
 /// The outcome of one command.
@@ -46,6 +56,8 @@ pub enum Mutation {
 pub struct Transition {
     /// To be stored, in order. Empty: nothing changed.
     pub mutations: Vec<Mutation>,
+    /// What it made happen, to be stored with the mutations and told once that is durable.
+    pub events: Vec<Fact>,
     /// To be sent once that is durable.
     pub effects: Vec<Effect>,
     /// To be answered once that is durable.

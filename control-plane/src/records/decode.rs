@@ -1,12 +1,17 @@
 //! Everything that is stored → entities to recover from, and what had to be left out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use interrex_core::state::{cluster::RecoveredEntities, meta::Meta};
+use interrex_core::{
+    event::Event,
+    state::{cluster::RecoveredEntities, meta::Meta},
+};
 use interrex_persistence::record::{RecordKey, RecordKind, Recovered};
 
 use crate::records::{
-    APPLICATION, DRIVER, EXECUTOR, META, META_COPY_ID, META_ID, NewerFormat, REQUEST, RecordError,
-    SET_ASIDE, WORKER, entities, envelope::open, kind_name, shown_key,
+    APPLICATION, DRIVER, EVENTS, EXECUTOR, META, META_COPY_ID, META_ID, NewerFormat, REQUEST,
+    RecordError, SET_ASIDE, WORKER, entities, envelope::open, events, kind_name, shown_key,
 };
 
 /// What a store holds.
@@ -93,6 +98,14 @@ impl Decoder {
                 check(key, request.id.as_str())?;
                 entities.requests.push(request);
             }
+            EVENTS => {
+                // Before anything can fail: the numbers of a record that is lost are used, too.
+                let next = events::next_after(&key.id);
+                entities.next_event = entities.next_event.max(next);
+                let record = events::record(open(value)?)?;
+                check(key, &events::key_of(&record))?;
+                entities.events.push(record);
+            }
             SET_ASIDE => return Err(RecordError::SetAside),
             RecordKind(kind) => return Err(RecordError::Kind(kind)),
         }
@@ -114,6 +127,8 @@ impl Decoder {
             );
         }
         self.entities.meta = meta.unwrap_or_default();
+        let first = |record: &Arc<[Event]>| record.first().map(|event| event.sequence);
+        self.entities.events.sort_by_key(first);
         Decoded {
             entities: self.entities,
             quarantined: self.quarantined,

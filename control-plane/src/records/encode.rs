@@ -6,8 +6,8 @@ use interrex_core::transition::Mutation;
 use interrex_persistence::record::{self, RecordKey};
 
 use crate::records::{
-    APPLICATION, DRIVER, EXECUTOR, META, META_COPY_ID, META_ID, REQUEST, WORKER, entities,
-    envelope::seal, key,
+    APPLICATION, DRIVER, EVENTS, EXECUTOR, META, META_COPY_ID, META_ID, REQUEST, WORKER, entities,
+    envelope::seal, events, key,
 };
 
 /// The mutations of one commit, in order. A batch is stored as a whole, so of several changes of one record only
@@ -42,11 +42,13 @@ fn encode(mutation: &Mutation, key: RecordKey, into: &mut Vec<record::Mutation>)
         Mutation::PutDriver(driver) => seal(&entities::driver_message(driver)),
         Mutation::PutExecutor(executor) => seal(&entities::executor_message(executor)),
         Mutation::PutRequest(request) => seal(&entities::request_message(request)),
+        Mutation::PutEvents(record) => seal(&events::message(record)),
         Mutation::DeleteWorker(_)
         | Mutation::DeleteApp(_)
         | Mutation::DeleteDriver(_)
         | Mutation::DeleteExecutor(..)
-        | Mutation::DeleteRequest(_) => {
+        | Mutation::DeleteRequest(_)
+        | Mutation::DeleteEvents { .. } => {
             into.push(record::Mutation::Delete { key });
             return;
         }
@@ -69,5 +71,7 @@ fn key_of(mutation: &Mutation) -> RecordKey {
         Mutation::DeleteExecutor(app, id) => key(EXECUTOR, entities::executor_key(app, *id)),
         Mutation::PutRequest(request) => key(REQUEST, request.id.as_str()),
         Mutation::DeleteRequest(id) => key(REQUEST, id.as_str()),
+        Mutation::PutEvents(record) => key(EVENTS, events::key_of(record)),
+        Mutation::DeleteEvents { first, last } => key(EVENTS, events::key(*first, *last)),
     }
 }

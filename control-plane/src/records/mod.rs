@@ -9,6 +9,7 @@ mod decode;
 mod encode;
 mod entities;
 mod envelope;
+pub(crate) mod events;
 mod show;
 mod states;
 
@@ -33,6 +34,9 @@ pub const DRIVER: RecordKind = RecordKind(4);
 pub const EXECUTOR: RecordKind = RecordKind(5);
 /// Accepted requests, by request id.
 pub const REQUEST: RecordKind = RecordKind(6);
+
+/// Records of the event log, by their first and last number.
+pub const EVENTS: RecordKind = RecordKind(7);
 
 /// Bytes that could not be read and whose place was needed by something new; by `kind/id#checksum`.
 pub const SET_ASIDE: RecordKind = RecordKind(255);
@@ -107,6 +111,7 @@ pub fn kind_name(kind: RecordKind) -> &'static str {
         DRIVER => "driver",
         EXECUTOR => "executor",
         REQUEST => "request",
+        EVENTS => "events",
         SET_ASIDE => "set-aside",
         RecordKind(_) => "unknown",
     }

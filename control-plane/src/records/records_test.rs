@@ -471,6 +471,7 @@ proptest! {
             drivers: vec![driver],
             executors: vec![executor],
             requests: vec![request],
+            ..RecoveredEntities::default()
         });
     }
 

@@ -6,15 +6,16 @@ use interrex_core::state::{
 
 use crate::records::RecordError;
 
-const WORKER: [WorkerState; 3] = [WorkerState::Alive, WorkerState::Unknown, WorkerState::Dead];
-const APP: [ApplicationState; 5] = [
+pub(super) const WORKER: [WorkerState; 3] =
+    [WorkerState::Alive, WorkerState::Unknown, WorkerState::Dead];
+pub(super) const APP: [ApplicationState; 5] = [
     ApplicationState::Waiting,
     ApplicationState::Running,
     ApplicationState::Finished,
     ApplicationState::Failed,
     ApplicationState::Killed,
 ];
-const DRIVER: [DriverState; 8] = [
+pub(super) const DRIVER: [DriverState; 8] = [
     DriverState::Submitted,
     DriverState::Launching,
     DriverState::Running,
@@ -24,7 +25,7 @@ const DRIVER: [DriverState; 8] = [
     DriverState::Failed,
     DriverState::Error,
 ];
-const EXECUTOR: [ExecutorState; 8] = [
+pub(super) const EXECUTOR: [ExecutorState; 8] = [
     ExecutorState::Launching,
     ExecutorState::Running,
     ExecutorState::Killing,

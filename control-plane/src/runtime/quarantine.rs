@@ -90,7 +90,8 @@ fn request_of(command: &Command) -> Option<&RequestId> {
         | Command::KillExecutors { .. }
         | Command::AcceptingChanged { .. }
         | Command::Tick
-        | Command::Initialize { .. } => None,
+        | Command::Initialize { .. }
+        | Command::TakeOver { .. } => None,
     }
 }
 

@@ -391,6 +391,7 @@ impl RoleTask {
     ) -> Result<Taken, Unfit> {
         let takeover = Takeover {
             epoch,
+            master: self.shared.me.id.clone(),
             leader: self.options.leader,
             cluster: self.cluster.clone(),
             backend_cluster: self.shared.admin.cluster_id(),

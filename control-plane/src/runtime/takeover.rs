@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use interrex_core::{
+    command::Command,
     config::ClusterConfig,
     ids::Epoch,
     leader::{LeaderConfig, LeaderMachine},
@@ -15,14 +16,19 @@ use interrex_core::{
 use interrex_persistence::record::Recovered;
 
 use crate::{
-    records::{self, NewerFormat, Quarantined},
-    runtime::{heartbeats::Heartbeats, view::ClusterView},
+    records::{self, NewerFormat, Quarantined, SET_ASIDE},
+    runtime::{
+        heartbeats::Heartbeats,
+        view::{ClusterView, EventLog},
+    },
 };
 
 /// What a new leader starts from, besides the records.
 #[derive(Debug)]
 pub(crate) struct Takeover {
     pub(crate) epoch: Epoch,
+    /// Who takes over, for the event log.
+    pub(crate) master: String,
     pub(crate) leader: LeaderConfig,
     pub(crate) cluster: ClusterConfig,
     /// The cluster that the backend says it belongs to, if it says so.
@@ -90,8 +96,10 @@ impl Takeover {
             return Err(Unfit::Restoring { snapshot });
         }
         decoded.quarantined.iter().for_each(Quarantined::report);
-        let machine =
-            LeaderMachine::recover(epoch, self.leader, self.cluster, decoded.entities, self.now);
+        let entities = decoded.entities;
+        let events = EventLog::recovered(&entities.events, entities.next_event);
+        let mut machine =
+            LeaderMachine::recover(epoch, self.leader, self.cluster, entities, self.now);
         for note in machine.state().inconsistencies() {
             tracing::warn!(epoch = epoch.0, note, "stored records do not fit together");
         }
@@ -99,6 +107,18 @@ impl Takeover {
         tracing::info!(epoch = epoch.0, records, quarantined, "recovered");
         let mut view = first_view(&machine, self.heartbeats);
         view.set_quarantined(quarantined);
+        view.set_events(events);
+        // What was set aside was told when it was.
+        let unusable = decoded
+            .quarantined
+            .iter()
+            .filter(|record| record.key.kind != SET_ASIDE);
+        let told = Command::TakeOver {
+            master: self.master,
+            found: format!("{records} records found"),
+            quarantined: unusable.map(Quarantined::shown).collect(),
+        };
+        machine.submit(None, told, Timestamp(u64::MAX), self.now);
         Ok(Taken {
             machine,
             view,
@@ -173,6 +193,7 @@ mod tests {
     fn takeover(backend: Option<&str>, stored: Recovered) -> Result<String, Unfit> {
         let takeover = Takeover {
             epoch: Epoch(3),
+            master: "m1".to_owned(),
             leader: LeaderConfig::default(),
             cluster: ClusterConfig::default(),
             backend_cluster: backend.map(ToOwned::to_owned),

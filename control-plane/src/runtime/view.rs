@@ -5,6 +5,7 @@
 //! clone costs O(1) and applying costs O(change). A view never shows what is not durable.
 
 mod caps;
+mod events;
 mod facts;
 mod load;
 
@@ -25,11 +26,11 @@ use interrex_core::{
     transition::Mutation,
 };
 
-pub use self::load::WorkerLoad;
 use self::{
     caps::CapUse,
     load::{Booking, driver_booking, executor_booking},
 };
+pub use self::{events::EventLog, load::WorkerLoad};
 use crate::runtime::heartbeats::Heartbeats;
 
 /// The committed state of the cluster at one moment.
@@ -52,6 +53,7 @@ pub struct ClusterView {
     counts: Counts,
     caps: CapUse,
     config: Arc<ClusterConfig>,
+    events: EventLog,
     heartbeats: Arc<Heartbeats>,
 }
 
@@ -240,6 +242,17 @@ impl ClusterView {
         &self.counts
     }
 
+    /// The event log.
+    #[must_use]
+    pub fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    /// Sets the event log as it was recovered.
+    pub fn set_events(&mut self, events: EventLog) {
+        self.events = events;
+    }
+
     /// When a worker was last heard of in this epoch, by the leader's clock. Newer than the view itself.
     #[must_use]
     pub fn last_heartbeat(&self, worker: &WorkerId) -> Option<Timestamp> {
@@ -326,6 +339,8 @@ impl ClusterView {
             Mutation::DeleteRequest(id) => {
                 self.requests.remove(id);
             }
+            Mutation::PutEvents(record) => self.events.put(record),
+            Mutation::DeleteEvents { first, .. } => self.events.delete(*first),
         }
     }
 

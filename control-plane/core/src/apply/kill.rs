@@ -6,6 +6,7 @@ use crate::{
     apply::submit::{conflict, not_found},
     command::RequestKey,
     effect::WorkerOrder,
+    event::EventKind,
     ids::{AppId, DriverId, RequestId},
     machines::application::AppEvent,
     state::{
@@ -32,6 +33,7 @@ impl ClusterState {
             return act(self);
         };
         if let Some(known) = self.requests.get(&id) {
+            self.scribe.replays += 1;
             return match &known.created {
                 Created::Killed(target) if known.fingerprint == fingerprint => {
                     self.replay_kill(target)
@@ -155,6 +157,9 @@ impl ClusterState {
     pub(super) fn clear_completed(&mut self) -> Reply {
         let count = self.index.ended_drivers.len() + self.index.ended_apps.len();
         self.clear_until = Some(self.now);
+        self.scribe.write(EventKind::HistoryCleared, "cluster", || {
+            format!("{count} drivers and applications")
+        });
         self.trim_history();
         Reply::Count(u32::try_from(count).unwrap_or(u32::MAX))
     }

@@ -4,6 +4,7 @@ mod application;
 mod drain;
 mod executors;
 mod kill;
+pub(crate) mod notes;
 mod reconcile;
 mod report;
 mod submit;
@@ -25,7 +26,9 @@ impl ClusterState {
     /// refused command changes nothing.
     pub fn apply(&mut self, now: Timestamp, command: Command) -> Transition {
         self.now = self.now.max(now);
+        let cause = self.begin_notes(&command);
         let mut reply = self.dispatch(command);
+        self.note_outcome(cause, &reply);
         if !matches!(reply, Reply::Rejected(_)) {
             self.schedule();
             self.refresh_reply(&mut reply);
@@ -33,6 +36,7 @@ impl ClusterState {
         let changes = std::mem::take(&mut self.changes);
         Transition {
             mutations: changes.into_mutations(self),
+            events: self.scribe.take(),
             effects: std::mem::take(&mut self.effects),
             reply,
         }
@@ -87,6 +91,11 @@ impl ClusterState {
             } => self.accepting_changed(&worker, not_accepting),
             Command::Tick => self.tick(),
             Command::Initialize { cluster_id } => self.initialize(cluster_id),
+            Command::TakeOver {
+                master,
+                found,
+                quarantined,
+            } => self.take_over(&master, found, quarantined),
         }
     }
 

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     effect::Effect,
+    event::{Event, Fact, Who},
     leader::Ticket,
     resources::{Addresses, Amounts},
     spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
@@ -44,6 +45,8 @@ pub(super) struct Held {
 pub(super) struct Batch {
     pub(super) id: BatchId,
     pub(super) mutations: Vec<Mutation>,
+    /// What its commands made happen; a record of the event log when it is sealed.
+    pub(super) facts: Vec<Fact>,
     pub(super) held: Vec<Held>,
     /// Workers whose shown state changed though their record did not.
     pub(super) shown: Vec<Arc<Worker>>,
@@ -79,7 +82,7 @@ impl Batch {
 
     /// Whether committing it would do nothing for anybody.
     pub(super) fn is_idle(&self) -> bool {
-        self.mutations.is_empty() && self.held.is_empty() && !self.proof
+        self.mutations.is_empty() && self.facts.is_empty() && self.held.is_empty() && !self.proof
     }
 
     /// Whether another command fits.
@@ -101,6 +104,13 @@ impl Batch {
         self.bytes += bytes;
     }
 
+    pub(super) fn tell(&mut self, facts: impl IntoIterator<Item = Fact>) {
+        for fact in facts {
+            self.bytes += fact_bytes(&fact);
+            self.facts.push(fact);
+        }
+    }
+
     pub(super) fn hold(&mut self, held: Held) {
         self.held.push(held);
         self.commands += 1;
@@ -109,6 +119,8 @@ impl Batch {
 
 /// Room for numbers, tags, lengths and the envelope of one record.
 const RECORD_OVERHEAD: usize = 256;
+/// Room for numbers, tags, lengths, the kind and the words around an id in one event.
+const EVENT_OVERHEAD: usize = 128;
 /// Room for the tags and lengths of one entry of a list or map.
 const ENTRY_OVERHEAD: usize = 24;
 
@@ -146,8 +158,26 @@ pub(super) fn estimated_bytes(mutation: &Mutation) -> usize {
         Mutation::DeleteApp(id) | Mutation::DeleteExecutor(id, _) => id.as_str().len(),
         Mutation::DeleteDriver(id) => id.as_str().len(),
         Mutation::DeleteRequest(id) => id.as_str().len(),
+        Mutation::PutEvents(events) => events
+            .iter()
+            .map(|Event { fact, .. }| fact_bytes(fact))
+            .sum(),
+        Mutation::DeleteEvents { .. } => 0,
     };
     RECORD_OVERHEAD + text
+}
+
+/// An upper bound of what an event takes in its record.
+pub(super) fn fact_bytes(fact: &Fact) -> usize {
+    let who = match &fact.who {
+        Who::Client(Some(id)) => id.as_str().len(),
+        Who::Agent(id) => id.as_str().len(),
+        Who::Application(id) => id.as_str().len(),
+        Who::Other(text) => text.len(),
+        Who::Client(None) | Who::Leader => 0,
+    };
+    let worker = fact.worker.as_ref().map_or(0, |id| id.as_str().len());
+    EVENT_OVERHEAD + fact.subject.len() + worker + who + fact.why.len()
 }
 
 fn application(app: &Application) -> usize {

@@ -15,6 +15,7 @@ use crate::{
         StepDown, Ticket,
         batch::{Batch, Held},
         differences::Differences,
+        event_log::EventLog,
         outbox::{Decided, Free, Outbox},
     },
     liveness::Liveness,
@@ -69,6 +70,12 @@ impl LeaderMachine {
         entities: RecoveredEntities,
         now: Timestamp,
     ) -> Self {
+        let events = EventLog::new(
+            epoch,
+            cluster.retained_events,
+            &entities.events,
+            entities.next_event,
+        );
         let state = ClusterState::recover(cluster.clone(), entities, now);
         let liveness = Liveness::renewed(&state, &cluster, now);
         Self {
@@ -77,7 +84,7 @@ impl LeaderMachine {
             state,
             liveness,
             differences: Differences::default(),
-            outbox: Outbox::new(config.batch),
+            outbox: Outbox::new(config.batch, events),
             queue: VecDeque::new(),
             outputs: Vec::new(),
             proven_at: now,
@@ -426,7 +433,9 @@ fn stored_worker(mutation: &Mutation) -> Option<&WorkerId> {
         | Mutation::PutExecutor(_)
         | Mutation::DeleteExecutor(..)
         | Mutation::PutRequest(_)
-        | Mutation::DeleteRequest(_) => None,
+        | Mutation::DeleteRequest(_)
+        | Mutation::PutEvents(_)
+        | Mutation::DeleteEvents { .. } => None,
     }
 }
 
@@ -450,6 +459,7 @@ fn touched_worker(command: &Command) -> Option<&WorkerId> {
         | Command::DrainWorkers { .. }
         | Command::UndrainWorkers { .. }
         | Command::Tick
-        | Command::Initialize { .. } => None,
+        | Command::Initialize { .. }
+        | Command::TakeOver { .. } => None,
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     command::{Command, FullReport},
     config::ClusterConfig,
     effect::{Effect, WorkerOrder},
+    event::Event,
     ids::{Epoch, Fingerprint, RequestId, WorkerId},
     leader::{
         Answer, BatchId, BatchLimits, CommitFailure, LeaderConfig, LeaderMachine, Output,
@@ -79,6 +80,33 @@ fn worker(id: &str) -> Command {
     }
 }
 
+/// What is to be done, without the records of the event log: what is in them is tested by itself.
+fn poll(machine: &mut LeaderMachine, now: Timestamp) -> Vec<Output> {
+    let without_events = |mutations: Arc<[Mutation]>| -> Arc<[Mutation]> {
+        let others = mutations
+            .iter()
+            .filter(|mutation| !matches!(mutation, Mutation::PutEvents(_)));
+        others.cloned().collect()
+    };
+    let mut outputs = machine.poll(now);
+    for output in &mut outputs {
+        match output {
+            Output::Commit { mutations, .. } => *mutations = without_events(mutations.clone()),
+            Output::Publish(publication) => {
+                publication.mutations = without_events(publication.mutations.clone());
+            }
+            _ => {}
+        }
+    }
+    let nothing = Publication {
+        mutations: Arc::new([]),
+        workers: vec![],
+        recovery: None,
+    };
+    outputs.retain(|output| *output != Output::Publish(nothing.clone()));
+    outputs
+}
+
 fn commit(batch: u64, transitions: &[&Transition]) -> Output {
     let mutations: Vec<_> = transitions
         .iter()
@@ -138,10 +166,14 @@ fn reply_and_effects_wait_for_the_commit_and_leave_in_order() {
     machine.submit(Some(Ticket(1)), worker("w1"), LATER, NOW);
     machine.submit(Some(Ticket(2)), driver("s1"), LATER, NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![commit(0, &[&registered, &submitted])]
     );
-    assert_eq!(machine.poll(NOW), vec![], "one commit, asked for once");
+    assert_eq!(
+        poll(&mut machine, NOW),
+        vec![],
+        "one commit, asked for once"
+    );
 
     machine.committed(BatchId(0), NOW);
     let mut expected = vec![
@@ -151,7 +183,7 @@ fn reply_and_effects_wait_for_the_commit_and_leave_in_order() {
     ];
     expected.extend(effects(&registered));
     expected.extend(effects(&submitted));
-    assert_eq!(machine.poll(NOW), expected);
+    assert_eq!(poll(&mut machine, NOW), expected);
     assert!(machine.is_idle());
 }
 
@@ -163,14 +195,14 @@ fn what_arrives_during_a_commit_forms_the_next_batch() {
     let third = state.apply(NOW, driver("s3"));
 
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[&first])]);
     machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
     machine.submit(Some(Ticket(3)), driver("s3"), LATER, NOW);
-    assert_eq!(machine.poll(NOW), vec![], "one batch in flight");
+    assert_eq!(poll(&mut machine, NOW), vec![], "one batch in flight");
 
     machine.committed(BatchId(0), NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             publish(&[&first]),
             reply(1, &first),
@@ -179,7 +211,7 @@ fn what_arrives_during_a_commit_forms_the_next_batch() {
     );
     machine.committed(BatchId(1), NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             publish(&[&second, &third]),
             reply(2, &second),
@@ -207,9 +239,9 @@ fn an_answer_that_changes_nothing_still_proves_leadership() {
         LATER,
         NOW,
     );
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[])]);
     machine.committed(BatchId(0), NOW);
-    assert_eq!(machine.poll(NOW), vec![reply(1, &refused)]);
+    assert_eq!(poll(&mut machine, NOW), vec![reply(1, &refused)]);
 }
 
 #[test]
@@ -218,15 +250,15 @@ fn an_answer_is_not_covered_by_a_commit_that_began_before_it() {
     let first = state.apply(NOW, driver("s1"));
     let replayed = state.apply(NOW, driver("s1"));
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[&first])]);
     machine.submit(Some(Ticket(2)), driver("s1"), LATER, NOW);
     machine.committed(BatchId(0), NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![publish(&[&first]), reply(1, &first), commit(1, &[])]
     );
     machine.committed(BatchId(1), NOW);
-    assert_eq!(machine.poll(NOW), vec![reply(2, &replayed)]);
+    assert_eq!(poll(&mut machine, NOW), vec![reply(2, &replayed)]);
 }
 
 #[test]
@@ -243,11 +275,11 @@ fn an_unknown_commit_ends_the_leadership_and_only_its_batch_is_in_doubt() {
     for id in 1..=3 {
         machine.submit(Some(Ticket(id)), driver(&format!("s{id}")), LATER, NOW);
     }
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[&first])]);
     machine.commit_failed(BatchId(0), CommitFailure::Unknown);
     machine.submit(Some(Ticket(4)), driver("s4"), LATER, NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             answer(1, Answer::OutcomeUnknown),
             answer(2, Answer::NotLeader),
@@ -263,10 +295,10 @@ fn a_fenced_batch_was_surely_not_stored() {
     for failure in [CommitFailure::Fenced, CommitFailure::Rejected] {
         let (mut machine, _) = machine();
         machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-        drop(machine.poll(NOW));
+        drop(poll(&mut machine, NOW));
         machine.commit_failed(BatchId(0), failure);
         assert_eq!(
-            machine.poll(NOW),
+            poll(&mut machine, NOW),
             vec![
                 answer(1, Answer::NotLeader),
                 Output::StepDown(StepDown::CommitFailed(failure)),
@@ -275,7 +307,7 @@ fn a_fenced_batch_was_surely_not_stored() {
         machine.committed(BatchId(0), NOW);
         machine.tick(later(60_000));
         assert_eq!(
-            machine.poll(NOW),
+            poll(&mut machine, NOW),
             vec![],
             "nothing leaves after the step-down"
         );
@@ -286,11 +318,11 @@ fn a_fenced_batch_was_surely_not_stored() {
 fn a_lost_leadership_leaves_the_batch_under_way_in_doubt() {
     let (mut machine, _) = machine();
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
     machine.step_down(StepDown::Lost);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             answer(1, Answer::OutcomeUnknown),
             answer(2, Answer::NotLeader),
@@ -318,7 +350,7 @@ fn a_full_batch_makes_commands_wait_and_a_full_queue_refuses() {
     }
     assert_eq!(machine.queue_len(), 1);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             answer(4, Answer::Busy),
             commit(0, &[&decided[0], &decided[1]])
@@ -331,7 +363,7 @@ fn a_full_batch_makes_commands_wait_and_a_full_queue_refuses() {
     );
     machine.committed(BatchId(0), NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             publish(&[&decided[0], &decided[1]]),
             reply(1, &decided[0]),
@@ -354,12 +386,12 @@ fn a_command_whose_deadline_passed_in_the_queue_is_not_applied() {
     let first = state.apply(NOW, driver("s1"));
     let second = state.apply(NOW, driver("s2"));
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[&first])]);
     machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
     machine.submit(Some(Ticket(3)), driver("s3"), later(50), NOW);
     machine.committed(BatchId(0), later(100));
     assert_eq!(
-        machine.poll(later(100)),
+        poll(&mut machine, later(100)),
         vec![
             publish(&[&first]),
             reply(1, &first),
@@ -386,7 +418,7 @@ fn a_command_that_is_larger_than_a_batch_is_spread_and_answered_by_the_last() {
     let mut stored = vec![];
     let mut batch = 0;
     let reply = loop {
-        let outputs = machine.poll(NOW);
+        let outputs = poll(&mut machine, NOW);
         for output in &outputs {
             if let Output::Commit { mutations, .. } = output {
                 stored.extend(mutations.to_vec());
@@ -433,9 +465,9 @@ fn a_command_that_fits_into_a_batch_is_never_split() {
         LATER,
         NOW,
     );
-    assert_eq!(machine.poll(NOW), vec![commit(0, &[&first])]);
+    assert_eq!(poll(&mut machine, NOW), vec![commit(0, &[&first])]);
     machine.committed(BatchId(0), NOW);
-    assert!(machine.poll(NOW).contains(&commit(1, &[&second])));
+    assert!(poll(&mut machine, NOW).contains(&commit(1, &[&second])));
 }
 
 #[test]
@@ -454,12 +486,12 @@ fn a_part_that_was_stored_leaves_the_rest_in_doubt_even_when_fenced() {
         LATER,
         NOW,
     );
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.committed(BatchId(0), NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.commit_failed(BatchId(1), CommitFailure::Fenced);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![
             answer(1, Answer::OutcomeUnknown),
             Output::StepDown(StepDown::CommitFailed(CommitFailure::Fenced)),
@@ -472,13 +504,13 @@ fn an_idle_leader_proves_itself_now_and_then() {
     let (mut machine, _) = machine();
     for ms in (0..5_000).step_by(100) {
         machine.tick(later(ms));
-        assert_eq!(machine.poll(later(ms)), vec![]);
+        assert_eq!(poll(&mut machine, later(ms)), vec![]);
     }
     machine.tick(later(5_000));
-    assert_eq!(machine.poll(later(5_000)), vec![commit(0, &[])]);
+    assert_eq!(poll(&mut machine, later(5_000)), vec![commit(0, &[])]);
     machine.committed(BatchId(0), later(5_010));
     machine.tick(later(5_100));
-    assert_eq!(machine.poll(later(5_100)), vec![]);
+    assert_eq!(poll(&mut machine, later(5_100)), vec![]);
 }
 
 #[test]
@@ -486,7 +518,7 @@ fn a_worker_that_did_not_register_in_this_epoch_is_asked_to() {
     let (mut machine, _) = machine();
     machine.heartbeat(&WorkerId::new("w1"), NOW);
     assert_eq!(
-        machine.poll(NOW),
+        poll(&mut machine, NOW),
         vec![Output::Reregister {
             worker: WorkerId::new("w1"),
             reason: Reregister::NotRegistered,
@@ -494,7 +526,7 @@ fn a_worker_that_did_not_register_in_this_epoch_is_asked_to() {
     );
     machine.submit(None, worker("w1"), LATER, NOW);
     machine.heartbeat(&WorkerId::new("w1"), NOW);
-    let outputs = machine.poll(NOW);
+    let outputs = poll(&mut machine, NOW);
     assert!(
         matches!(outputs.as_slice(), [Output::Commit { .. }]),
         "{outputs:?}"
@@ -511,7 +543,7 @@ fn a_beating_worker_lives_and_a_silent_one_expires() {
         for ms in (from..until).step_by(100) {
             machine.heartbeat(&WorkerId::new("w1"), later(ms));
             machine.tick(later(ms));
-            for output in machine.poll(later(ms)) {
+            for output in poll(machine, later(ms)) {
                 if matches!(output, Output::Commit { .. }) {
                     machine.committed(BatchId(batch), later(ms));
                     batch += 1;
@@ -535,13 +567,13 @@ fn a_beating_worker_lives_and_a_silent_one_expires() {
 fn an_unknown_batch_is_ignored() {
     let (mut machine, _) = machine();
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.committed(BatchId(9), NOW);
     machine.commit_failed(BatchId(9), CommitFailure::Unknown);
-    assert_eq!(machine.poll(NOW), vec![]);
+    assert_eq!(poll(&mut machine, NOW), vec![]);
     machine.committed(BatchId(0), NOW);
     assert!(matches!(
-        machine.poll(NOW).as_slice(),
+        poll(&mut machine, NOW).as_slice(),
         [
             Output::Publish(_),
             Output::Reply {
@@ -582,7 +614,7 @@ fn what_a_request_created_is_never_stored_without_the_request() {
         machine.submit(Some(Ticket(1)), command, LATER, NOW);
         let mut stored = vec![];
         loop {
-            let outputs = machine.poll(NOW);
+            let outputs = poll(&mut machine, NOW);
             if outputs.iter().any(|o| matches!(o, Output::Reply { .. })) {
                 break;
             }
@@ -616,7 +648,7 @@ fn a_flood_of_commands_does_not_keep_the_clock_from_ticking() {
     };
     let (mut machine, _) = machine_with(config);
     machine.submit(None, worker("w1"), LATER, NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.committed(BatchId(0), NOW);
     let (mut batch, mut request) = (1, 0);
     for ms in (0..25_000).step_by(100) {
@@ -627,7 +659,7 @@ fn a_flood_of_commands_does_not_keep_the_clock_from_ticking() {
             machine.submit(Some(Ticket(request)), command, LATER, later(ms));
         }
         machine.tick(later(ms));
-        for output in machine.poll(later(ms)) {
+        for output in poll(&mut machine, later(ms)) {
             if let Output::Commit { batch: sealed, .. } = output {
                 batch = sealed.0;
             }
@@ -642,18 +674,18 @@ fn a_flood_of_commands_does_not_keep_the_clock_from_ticking() {
 fn a_worker_is_shown_as_the_batch_leaves_it() {
     let (mut machine, _) = machine();
     machine.submit(None, worker("w1"), LATER, NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.committed(BatchId(0), NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     // The same again changes nothing; what follows in the same batch does.
     machine.submit(Some(Ticket(1)), worker("w1"), LATER, NOW);
     let worker = WorkerId::new("w1");
     machine.submit(None, Command::WorkerDisconnected { worker }, LATER, NOW);
-    drop(machine.poll(NOW));
+    drop(poll(&mut machine, NOW));
     machine.committed(BatchId(1), NOW);
     // In the order in which readers apply them: what is stored, then what is shown besides.
     let mut shown = None;
-    for output in machine.poll(NOW) {
+    for output in poll(&mut machine, NOW) {
         if let Output::Publish(publication) = output {
             for mutation in publication.mutations.iter() {
                 if let Mutation::PutWorker(worker) = mutation {
@@ -665,4 +697,31 @@ fn a_worker_is_shown_as_the_batch_leaves_it() {
         }
     }
     assert_eq!(shown, Some(WorkerState::Unknown));
+}
+
+#[test]
+fn the_events_of_a_batch_are_one_record_in_it() {
+    let (mut machine, _) = machine();
+    machine.submit(None, worker("w1"), LATER, NOW);
+    machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
+    let kinds = |outputs: &[Output]| -> Vec<String> {
+        let Some(Output::Commit { mutations, .. }) = outputs.last() else {
+            panic!("{outputs:?}")
+        };
+        let records = mutations.iter().filter_map(|mutation| match mutation {
+            Mutation::PutEvents(events) => Some(events),
+            _ => None,
+        });
+        let records: Vec<_> = records.collect();
+        assert_eq!(records.len(), 1, "{records:?}");
+        let told = |event: &Event| format!("{} {}", event.sequence.0, event.fact.kind);
+        records[0].iter().map(told).collect()
+    };
+    let first = machine.poll(NOW);
+    let alive = ["1 WORKER_ALIVE", "2 DRIVER_SUBMITTED", "3 DRIVER_LAUNCHING"];
+    assert_eq!(kinds(&first), alive);
+    machine.submit(Some(Ticket(2)), driver("s2"), LATER, NOW);
+    machine.committed(BatchId(0), NOW);
+    let second = machine.poll(NOW);
+    assert_eq!(kinds(&second), ["4 DRIVER_SUBMITTED", "5 DRIVER_LAUNCHING"]);
 }

@@ -13,6 +13,7 @@
 
 mod batch;
 mod differences;
+mod event_log;
 mod machine;
 mod outbox;
 

@@ -3,16 +3,21 @@
 //! Owned by `LeaderMachine`. At most one batch is being committed; what is decided meanwhile fills the next.
 //! Nothing is taken out of here but by the commit that covers it, or by a failure that ends the leadership.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     effect::Effect,
+    event::Fact,
     leader::{
         Ticket,
-        batch::{Batch, BatchId, BatchLimits, Held, estimated_bytes},
+        batch::{Batch, BatchId, BatchLimits, Held, estimated_bytes, fact_bytes},
+        event_log::EventLog,
     },
     state::{meta::RecoveryState, worker::Worker},
-    transition::Transition,
+    transition::{Mutation, Transition},
 };
 
 /// One decided command, with what has to be shown besides its mutations.
@@ -36,6 +41,7 @@ pub(super) struct Free {
 #[derive(Debug)]
 pub(super) struct Outbox {
     limits: BatchLimits,
+    events: EventLog,
     in_flight: Option<Batch>,
     /// Never empty; only the last one is being filled.
     waiting: VecDeque<Batch>,
@@ -45,9 +51,10 @@ pub(super) struct Outbox {
 // === impl Outbox ===
 
 impl Outbox {
-    pub(super) fn new(limits: BatchLimits) -> Self {
+    pub(super) fn new(limits: BatchLimits, events: EventLog) -> Self {
         let mut outbox = Self {
             limits,
+            events,
             in_flight: None,
             waiting: VecDeque::new(),
             next: BatchId::default(),
@@ -81,25 +88,40 @@ impl Outbox {
             shown,
             recovery,
         } = decided;
-        if transition.mutations.is_empty() && ticket.is_none() {
+        if transition.mutations.is_empty() && transition.events.is_empty() && ticket.is_none() {
             return self.hold_effects(transition, shown, recovery);
         }
         let limits = self.limits;
         let sizes: Vec<usize> = transition.mutations.iter().map(estimated_bytes).collect();
         // A command is split only if it is larger than a whole batch: a crash between two batches must not leave
         // half of a submission behind.
-        if !self.last().fits(sizes.len(), sizes.iter().sum(), &limits) {
+        let told: usize = transition.events.iter().map(fact_bytes).sum();
+        let all = sizes.iter().sum::<usize>() + told;
+        if !self.last().fits(sizes.len(), all, &limits) {
             self.open();
         }
+        let whole = sizes.len() <= limits.mutations && all <= limits.bytes;
+        let (mut parts, facts) = match whole {
+            true => (BTreeMap::new(), transition.events),
+            false => (by_subject(transition.events), Vec::new()),
+        };
         let (mut stored, mut spans) = (0, false);
         for (mutation, bytes) in transition.mutations.into_iter().zip(sizes) {
-            if !self.last().fits(1, bytes, &limits) {
+            // What a part changes is told with that part.
+            let told = match whole {
+                true => Vec::new(),
+                false => parts.remove(&subject(&mutation)).unwrap_or_default(),
+            };
+            let bytes_told: usize = told.iter().map(fact_bytes).sum();
+            if !self.last().fits(1, bytes + bytes_told, &limits) {
                 spans |= stored > 0;
                 self.open();
             }
             self.last().store(mutation, bytes);
+            self.last().tell(told);
             stored += 1;
         }
+        self.last().tell(parts.into_values().flatten().chain(facts));
         let batch = self.last();
         batch.shown.extend(shown);
         batch.recovery = recovery.or(batch.recovery);
@@ -122,7 +144,11 @@ impl Outbox {
         if self.in_flight.is_some() || self.waiting.front().is_none_or(Batch::is_idle) {
             return None;
         }
-        self.in_flight = self.waiting.pop_front();
+        self.in_flight = self.waiting.pop_front().map(|mut batch| {
+            let facts = std::mem::take(&mut batch.facts);
+            batch.mutations.extend(self.events.store(facts));
+            batch
+        });
         if self.waiting.is_empty() {
             self.open();
         }
@@ -162,6 +188,7 @@ impl Outbox {
             effects,
             reply,
             mutations: _,
+            events: _,
         } = transition;
         if effects.is_empty() && shown.is_empty() && recovery.is_none() {
             return Free::default();
@@ -201,5 +228,33 @@ impl Outbox {
         }
         let last = self.waiting.len() - 1;
         &mut self.waiting[last]
+    }
+}
+
+fn by_subject(facts: Vec<Fact>) -> BTreeMap<Arc<str>, Vec<Fact>> {
+    let mut parts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for fact in facts {
+        let subject = Arc::clone(&fact.subject);
+        parts.entry(subject).or_default().push(fact);
+    }
+    parts
+}
+
+/// How events name the entity that this changes; empty for what no event tells of.
+fn subject(mutation: &Mutation) -> Arc<str> {
+    match mutation {
+        Mutation::PutWorker(worker) => worker.id.as_str().into(),
+        Mutation::PutApp(app) => app.id.as_str().into(),
+        Mutation::PutDriver(driver) => driver.id.as_str().into(),
+        Mutation::PutExecutor(executor) => format!("{}/{}", executor.app, executor.id).into(),
+        Mutation::PutMeta(_)
+        | Mutation::DeleteWorker(_)
+        | Mutation::DeleteApp(_)
+        | Mutation::DeleteDriver(_)
+        | Mutation::DeleteExecutor(..)
+        | Mutation::PutRequest(_)
+        | Mutation::DeleteRequest(_)
+        | Mutation::PutEvents(_)
+        | Mutation::DeleteEvents { .. } => Arc::default(),
     }
 }

@@ -11,13 +11,17 @@ use crate::{
     command::{Command, FullReport, ProcessChange, Report, RunningDriver, Subject},
     config::ClusterConfig,
     effect::{Effect, WorkerOrder},
+    event::{Event, EventKind, EventSequence},
     ids::{Attempt, DriverId, Epoch, Fingerprint, ReportSequence, RequestId, WorkerId},
     leader::{
         Answer, BatchId, BatchLimits, CommitFailure, LeaderConfig, LeaderMachine, Output, Ticket,
     },
     resources::{Amounts, Cores, MemoryMib},
     spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
-    state::{cluster::RecoveredEntities, driver::Driver},
+    state::{
+        cluster::RecoveredEntities,
+        driver::{Driver, DriverState},
+    },
     time::Timestamp,
     transition::Mutation,
 };
@@ -62,6 +66,10 @@ struct World {
     /// When the newest commit that has succeeded had begun.
     proven_since: Option<usize>,
     durable: BTreeMap<DriverId, Arc<Driver>>,
+    /// Events that are durable.
+    heard: u64,
+    /// The last state of each driver that they tell of.
+    told: BTreeMap<String, DriverState>,
     to_publish: Vec<Mutation>,
     over: bool,
 }
@@ -88,11 +96,31 @@ impl World {
                 | Mutation::PutExecutor(_)
                 | Mutation::DeleteExecutor(..)
                 | Mutation::PutRequest(_)
-                | Mutation::DeleteRequest(_) => {}
+                | Mutation::DeleteRequest(_)
+                | Mutation::DeleteEvents { .. } => {}
+                Mutation::PutEvents(events) => self.hear(events),
             }
         }
         self.to_publish = mutations.to_vec();
         Some(batch)
+    }
+
+    /// Numbers have no gap, and what is told of a driver is stored with it.
+    fn hear(&mut self, events: &[Event]) {
+        for event in events {
+            self.heard += 1;
+            assert_eq!(event.sequence, EventSequence(self.heard));
+            if let EventKind::Driver(state) = event.fact.kind {
+                self.told.insert(event.fact.subject.to_string(), state);
+            }
+        }
+        for driver in self.durable.values() {
+            assert_eq!(
+                self.told.get(driver.id.as_str()),
+                Some(&driver.state),
+                "{driver:?}"
+            );
+        }
     }
 
     fn check(&mut self, output: Output) -> Result<(), TestCaseError> {

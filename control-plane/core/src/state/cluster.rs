@@ -11,8 +11,10 @@ use std::{
 };
 
 use crate::{
+    apply::notes::Notes,
     config::ClusterConfig,
     effect::Effect,
+    event::{Event, EventSequence},
     ids::{AppId, DriverId, ExecutorId, RequestId, WorkerId},
     resources::{Cores, MemoryMib},
     state::{
@@ -20,6 +22,7 @@ use crate::{
         changes::Changes,
         driver::Driver,
         executor::Executor,
+        facts::Scribe,
         index::{Index, load::Load},
         meta::{Meta, RecoveryState, Request},
         recover::Recovery,
@@ -54,6 +57,10 @@ pub struct ClusterState {
     pub(crate) now: Timestamp,
     /// Of the command that is being applied.
     pub(crate) changes: Changes,
+    /// Of the command that is being applied.
+    pub(crate) scribe: Scribe,
+    /// How many more events without a change may be told.
+    pub(crate) notes: Notes,
     /// Of the command that is being applied.
     pub(crate) effects: Vec<Effect>,
 }
@@ -112,6 +119,10 @@ pub struct RecoveredEntities {
     pub executors: Vec<Executor>,
     /// Accepted requests.
     pub requests: Vec<Request>,
+    /// The records of the event log that can be read, oldest first.
+    pub events: Vec<Arc<[Event]>>,
+    /// Where the event log goes on: behind every number that any record of it names.
+    pub next_event: EventSequence,
 }
 
 // === impl ClusterState ===

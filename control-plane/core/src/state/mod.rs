@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub mod cluster;
 pub mod driver;
 pub mod executor;
+pub(crate) mod facts;
 pub(crate) mod index;
 pub mod meta;
 mod recount;

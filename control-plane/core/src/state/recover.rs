@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    apply::notes::Notes,
     config::ClusterConfig,
     ids::{AppId, ExecutorId, QueuePosition, WorkerId},
     machines::recovery::RecoveryEvent,
     state::{
         changes::Changes,
         cluster::{ClusterState, Ignored, PassState, RecoveredEntities},
+        facts::Scribe,
         index::{Index, timers::Timer},
         meta::{Created, Meta, RecoveryState},
         worker::WorkerState,
@@ -89,6 +91,8 @@ impl ClusterState {
             clear_until: None,
             now,
             changes: Changes::default(),
+            scribe: Scribe::default(),
+            notes: Notes::default(),
             effects: Vec::new(),
         };
         state.load(entities);

@@ -45,6 +45,7 @@ impl ClusterState {
             return;
         }
         note(&mut self.changes.workers, id.clone(), before.as_ref());
+        self.tell_worker(before.as_deref(), &worker);
         let worker = Arc::new(worker);
         self.workers.insert(id.clone(), Arc::clone(&worker));
         let due = self.worker_deadline(&worker, before.as_deref());
@@ -81,6 +82,7 @@ impl ClusterState {
             return;
         }
         note(&mut self.changes.apps, id.clone(), before.as_ref());
+        self.tell_app(before.as_deref(), &app);
         self.unindex_ended_app(before.as_deref());
         if app.state.is_final() {
             self.index
@@ -110,6 +112,7 @@ impl ClusterState {
             return;
         }
         note(&mut self.changes.drivers, id.clone(), before.as_ref());
+        self.tell_driver(before.as_deref(), &driver);
         let driver = Arc::new(driver);
         self.unindex_driver(before.as_ref(), Some(&driver));
         self.index_driver(&driver);
@@ -135,6 +138,7 @@ impl ClusterState {
             return;
         }
         note(&mut self.changes.executors, key.clone(), before.as_ref());
+        self.tell_executor(before.as_deref(), &executor);
         let executor = Arc::new(executor);
         self.unindex_executor(before.as_ref(), Some(&executor));
         if !executor.state.is_final() {

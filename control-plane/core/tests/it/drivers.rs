@@ -18,7 +18,7 @@ use interrex_core::{
 
 use crate::{
     specs::{app, driver, register_app, submit, supervised, worker},
-    support::{Cluster, START, exited, killed, orders, secs},
+    support::{Cluster, START, exited, killed, orders, secs, told},
 };
 
 const D0: &str = "driver-20261129143200-0000";
@@ -40,7 +40,7 @@ fn running(spec: interrex_core::spec::DriverSpec) -> (Cluster, DriverId) {
 fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
     let mut cluster = one_worker();
     let spec = Arc::new(driver(1, 512));
-    let transition = cluster.apply(submit("s1", driver(1, 512)));
+    let mut transition = cluster.apply(submit("s1", driver(1, 512)));
     let stored = Arc::new(Driver {
         id: D0.into(),
         submission: "s1".into(),
@@ -61,6 +61,7 @@ fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
         not_before: None,
     });
     let want = Transition {
+        events: vec![],
         mutations: vec![
             Mutation::PutMeta(Meta {
                 next_driver: 1,
@@ -89,6 +90,9 @@ fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
             replayed: false,
         },
     };
+    let accepted = ["DRIVER_SUBMITTED", "DRIVER_LAUNCHING"].map(|kind| format!("{kind} {D0}"));
+    assert_eq!(told(&transition), accepted);
+    transition.events.clear();
     assert_eq!(transition, want);
 }
 

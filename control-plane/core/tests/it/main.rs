@@ -13,6 +13,8 @@ mod drivers;
 #[cfg(test)]
 mod dynamic_allocation;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod gates;

@@ -83,6 +83,7 @@ proptest! {
         for step in &steps {
             run(&mut cluster, step);
             assert_stored(&cluster);
+            cluster.assert_told();
             let kill = matches!(step, Step::Kill(..) | Step::KillText(_) | Step::KillAll(_));
             promises.check(&cluster, kill);
         }

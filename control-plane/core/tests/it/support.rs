@@ -10,6 +10,7 @@ use interrex_core::{
     },
     config::ClusterConfig,
     effect::{AppNotice, Effect, WorkerOrder},
+    event::{EventKind, Fact},
     ids::{AppId, Attempt, DriverId, ExecutorId, ProfileId, ReportSequence, RequestId, WorkerId},
     spec::{ApplicationSpec, DriverSpec, WorkerSpec},
     state::{
@@ -18,7 +19,7 @@ use interrex_core::{
         driver::{Driver, Exit},
         executor::Executor,
         meta::{Meta, Request},
-        worker::Worker,
+        worker::{Worker, WorkerState},
     },
     time::Timestamp,
     transition::{Mutation, Reply, Transition},
@@ -58,6 +59,9 @@ impl Store {
             }
             Mutation::PutRequest(x) => drop(self.requests.insert(x.id.clone(), (*x).clone())),
             Mutation::DeleteRequest(id) => assert!(self.requests.remove(&id).is_some()),
+            Mutation::PutEvents(_) | Mutation::DeleteEvents { .. } => {
+                panic!("the leader's to make")
+            }
         }
     }
 
@@ -69,6 +73,7 @@ impl Store {
             drivers: self.drivers.values().cloned().collect(),
             executors: self.executors.values().cloned().collect(),
             requests: self.requests.values().cloned().collect(),
+            ..RecoveredEntities::default()
         }
     }
 }
@@ -80,6 +85,8 @@ pub(crate) struct Cluster {
     pub(crate) store: Store,
     pub(crate) now: u64,
     pub(crate) last: Transition,
+    /// The last state that was told of each thing.
+    pub(crate) told: BTreeMap<Arc<str>, EventKind>,
     sequence: u64,
 }
 
@@ -92,9 +99,11 @@ impl Cluster {
             now: START,
             last: Transition {
                 mutations: vec![],
+                events: vec![],
                 effects: vec![],
                 reply: Reply::Done,
             },
+            told: BTreeMap::new(),
             sequence: 0,
         }
     }
@@ -115,6 +124,7 @@ impl Cluster {
                 "{shown}"
             );
         }
+        transition.events.iter().for_each(|fact| self.hear(fact));
         self.assert_gates(&transition);
         self.last = transition.clone();
         transition
@@ -158,6 +168,54 @@ impl Cluster {
             let least = app.spec.min_executors.min(wanted);
             let least = least.saturating_sub(app.executors_completed);
             assert!(there >= least as usize, "{there} of {least}: {app:?}");
+        }
+    }
+
+    /// Every transition is told once. A worker is UNKNOWN after a failover without being told so.
+    fn hear(&mut self, fact: &Fact) {
+        let is_state = matches!(
+            fact.kind,
+            EventKind::Driver(_)
+                | EventKind::App(_)
+                | EventKind::Executor(_)
+                | EventKind::Worker(_)
+        );
+        if is_state {
+            let before = self.told.insert(fact.subject.clone(), fact.kind.clone());
+            let back = fact.kind == EventKind::Worker(WorkerState::Alive);
+            assert!(
+                back || before.as_ref() != Some(&fact.kind),
+                "told twice: {fact:?}"
+            );
+        }
+    }
+
+    /// The last state that was told of everything is the state that it is in.
+    pub(crate) fn assert_told(&self) {
+        let told = |subject: &str| self.told.get(subject).cloned();
+        for driver in self.state.drivers() {
+            let state = EventKind::Driver(driver.state);
+            assert_eq!(told(driver.id.as_str()), Some(state), "{driver:?}");
+        }
+        for app in self.state.apps() {
+            assert_eq!(
+                told(app.id.as_str()),
+                Some(EventKind::App(app.state)),
+                "{app:?}"
+            );
+        }
+        for executor in self.state.executors() {
+            let state = EventKind::Executor(executor.state);
+            let subject = format!("{}/{}", executor.app, executor.id);
+            assert_eq!(told(&subject), Some(state), "{executor:?}");
+        }
+        for worker in self
+            .state
+            .workers()
+            .filter(|w| w.state != WorkerState::Unknown)
+        {
+            let state = EventKind::Worker(worker.state);
+            assert_eq!(told(worker.id.as_str()), Some(state), "{worker:?}");
         }
     }
 
@@ -335,6 +393,14 @@ pub(crate) fn killed() -> ProcessChange {
 
 pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+/// What was told, in words: kind and subject.
+pub(crate) fn told(transition: &Transition) -> Vec<String> {
+    let events = transition.events.iter();
+    events
+        .map(|fact| format!("{} {}", fact.kind, fact.subject))
+        .collect()
 }
 
 /// Orders to workers, in words.

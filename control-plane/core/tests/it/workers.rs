@@ -13,7 +13,7 @@ use interrex_core::{
 
 use crate::{
     specs::{app, driver, gpu_worker, supervised, worker},
-    support::{Cluster, exited, notices, orders, secs},
+    support::{Cluster, exited, notices, orders, secs, told},
 };
 
 fn cluster() -> Cluster {
@@ -214,10 +214,15 @@ fn death_is_one_transition() {
             Mutation::PutWorker(dead.into()),
             Mutation::PutDriver(lost.into()),
         ],
+        events: vec![],
         effects: vec![],
         reply: Reply::Done,
     };
-    assert_eq!(expire(&mut cluster, "w1"), want);
+    let mut dies = expire(&mut cluster, "w1");
+    let death = [format!("WORKER_DEAD w1"), format!("DRIVER_ERROR {d}")];
+    assert_eq!(told(&dies), death);
+    dies.events.clear();
+    assert_eq!(dies, want);
 }
 
 #[test]

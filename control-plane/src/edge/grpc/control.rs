@@ -22,7 +22,7 @@ use tokio::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{deadline, drains, drains::request_key, errors, list};
+use super::{deadline, drains, drains::request_key, errors, events, list};
 use crate::{
     edge::{cluster, convert, explain, status, validate},
     metrics::{self, Source},
@@ -48,6 +48,8 @@ pub struct Control {
     handle: MasterHandle,
     /// Turns of those who want an explanation.
     explanations: Arc<Semaphore>,
+    /// Room for those who follow the event log.
+    watchers: Arc<Semaphore>,
 }
 
 /// The service, ready to be mounted, with its message bounds.
@@ -57,6 +59,7 @@ pub fn service(handle: MasterHandle) -> ControlServer<Control> {
     let control = Control {
         handle,
         explanations,
+        watchers: Arc::new(Semaphore::new(events::WATCHERS_MAX)),
     };
     ControlServer::new(control)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -162,6 +165,31 @@ impl v1::control_server::Control for Control {
 
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Answer<v1::ExplainResponse> {
         observed("Explain", self.do_explain(request)).await
+    }
+
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> Answer<v1::ListEventsResponse> {
+        observed("ListEvents", async {
+            let view = self.read(deadline(request.metadata())).await?;
+            events::page(&view, request.into_inner())
+        })
+        .await
+    }
+
+    type WatchEventsStream = events::Events;
+
+    async fn watch_events(
+        &self,
+        request: Request<v1::WatchEventsRequest>,
+    ) -> Answer<events::Events> {
+        observed("WatchEvents", async {
+            let view = self.read(deadline(request.metadata())).await?;
+            let handle = self.handle.clone();
+            events::watch(handle, &self.watchers, &view, request.into_inner())
+        })
+        .await
     }
 
     async fn get_cluster(&self, _: Request<v1::ClusterRequest>) -> Answer<v1::ClusterResponse> {

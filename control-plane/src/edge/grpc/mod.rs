@@ -3,6 +3,7 @@
 pub mod control;
 pub mod drains;
 pub mod errors;
+pub mod events;
 pub mod list;
 mod reports;
 pub(crate) mod session;
