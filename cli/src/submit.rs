@@ -37,6 +37,7 @@ const REASON_DEADLINE: Duration = Duration::from_secs(2);
 /// Options of `interrex submit`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct SubmitArgs {
     /// Names this submission; made up (and said) if none is given
     #[arg(long, value_name = "ID")]

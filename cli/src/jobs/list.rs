@@ -171,25 +171,27 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
             output::table(&header, rows.collect())
         }
         What::Workers => {
-            let rows = all.workers.iter().map(|w| {
-                let cores = format!("{}/{}", w.cores_used, w.cores);
-                let memory = format!("{}/{} MiB", w.memory_mib_used, w.memory_mib);
-                vec![
-                    w.id.clone(),
-                    w.state.clone(),
-                    w.host.clone(),
-                    cores,
-                    memory,
-                    w.web.clone(),
-                    worker_note(w),
-                ]
-            });
+            let rows = all.workers.iter().map(worker_row);
             output::table(
                 &["ID", "STATE", "HOST", "CORES", "MEMORY", "WEB", "NOTE"],
                 rows.collect(),
             )
         }
     }
+}
+
+fn worker_row(worker: &WorkerStatus) -> Vec<String> {
+    let cores = format!("{}/{}", worker.cores_used, worker.cores);
+    let memory = format!("{}/{} MiB", worker.memory_mib_used, worker.memory_mib);
+    vec![
+        worker.id.clone(),
+        worker.state.clone(),
+        worker.host.clone(),
+        cores,
+        memory,
+        worker.web.clone(),
+        worker_note(worker),
+    ]
 }
 
 /// Why a worker gets no new work, as far as its state does not say it.

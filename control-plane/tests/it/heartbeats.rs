@@ -75,7 +75,7 @@ async fn a_worker_whose_digest_stays_different_is_asked_for_its_full_report() {
         asked = agent
             .wait("an answer", |_, body| match body {
                 master_frame::Body::HeartbeatAck(_) => Some(None),
-                master_frame::Body::Reregister(asked) => Some(Some(asked.reason.clone())),
+                master_frame::Body::Reregister(asked) => Some(Some(asked.reason)),
                 _ => None,
             })
             .await;

@@ -348,3 +348,36 @@ fn a_twin_is_refused_until_the_first_one_is_dead() {
     expire(&mut cluster, "w1");
     assert_eq!(cluster.register("w1", twin).reply, Reply::WorkerRegistered);
 }
+
+#[test]
+fn a_restarted_agent_takes_its_own_place_before_anybody_noticed_that_it_was_gone() {
+    // W33: Spark refuses it, and the worker exits. W14: Spark accepts it, and kills everything that it runs.
+    let mut cluster = cluster();
+    let d = cluster.submit("s1", driver(1, 1));
+    cluster.report_driver("w1", &d, 1, ProcessChange::Running);
+    let report = cluster.honest_report("w1");
+    let restarted = interrex_core::spec::WorkerSpec {
+        incarnation: "2".to_owned(),
+        web: "host:8082".to_owned(),
+        ..worker(4, 4096)
+    };
+    let back = cluster.register_with("w1", restarted, report);
+    assert_eq!(back.reply, Reply::WorkerRegistered);
+    assert!(orders(&back).is_empty(), "{:?}", orders(&back));
+    assert_eq!(cluster.driver(&d).state, DriverState::Running);
+    let w1 = cluster.state.worker(&"w1".into()).expect("known");
+    assert_eq!(w1.spec.web, "host:8082");
+}
+
+#[test]
+fn what_does_not_fit_a_workers_state_is_counted_and_changes_nothing() {
+    let mut cluster = cluster();
+    expire(&mut cluster, "w1");
+    let not_accepting = "disk full".to_owned();
+    let late = cluster.apply(Command::AcceptingChanged {
+        worker: "w1".into(),
+        not_accepting,
+    });
+    assert!(late.mutations.is_empty());
+    assert_eq!(cluster.state.ignored().refused, 1);
+}
