@@ -124,9 +124,9 @@ pub(super) fn print(reports: &[Report], format: Format) -> Result<(), Failure> {
 fn cell(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => number
-            .as_f64()
-            .map_or_else(String::new, |n| format!("{n:.4}")),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, figure)
+        }
         other @ (Value::Null
         | Value::Bool(_)
         | Value::Number(_)
@@ -135,9 +135,23 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// Four digits behind the point, or microseconds where these would say nothing.
+fn figure(number: f64) -> String {
+    if number.abs() < 0.01 {
+        format!("{number:.6}")
+    } else {
+        format!("{number:.4}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_times_keep_their_digits_in_a_table() {
+        assert_eq!([0.5512, 0.000_02].map(figure), ["0.5512", "0.000020"]);
+    }
 
     #[test]
     fn times_come_out_in_seconds() {
