@@ -65,6 +65,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Failover(args) => failover::run(args, format).await,
         BenchCommand::Submit(args) => submit::run(args, format).await,
         BenchCommand::Recover(args) => recover::run(args, format).await,
-        BenchCommand::Schedule(args) => schedule::run(args, format).await,
+        BenchCommand::Schedule(args) => schedule::run(&args, format),
     }
 }

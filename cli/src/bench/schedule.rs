@@ -67,7 +67,7 @@ const EVENTS: [Event; 4] = [
 ];
 
 /// Runs the bench.
-pub(super) async fn run(args: ScheduleArgs, format: Format) -> Done {
+pub(super) fn run(args: &ScheduleArgs, format: Format) -> Done {
     let mut reports = Vec::new();
     for workers in &args.workers {
         for apps in &args.apps {

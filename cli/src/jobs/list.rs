@@ -118,6 +118,25 @@ impl What {
     }
 }
 
+const DRIVERS: [&str; 7] = [
+    "ID",
+    "STATE",
+    "NAME",
+    "WORKER",
+    "EXIT",
+    "PRIORITY",
+    "SUBMITTED",
+];
+const APPS: [&str; 7] = [
+    "ID",
+    "STATE",
+    "NAME",
+    "RUNNING",
+    "COMPLETED",
+    "PRIORITY",
+    "REGISTERED",
+];
+
 fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
     match what {
         What::Drivers => {
@@ -133,16 +152,7 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                     at,
                 ]
             });
-            let header = [
-                "ID",
-                "STATE",
-                "NAME",
-                "WORKER",
-                "EXIT",
-                "PRIORITY",
-                "SUBMITTED",
-            ];
-            output::table(&header, rows.collect())
+            output::table(&DRIVERS, rows.collect())
         }
         What::Apps => {
             let rows = all.applications.iter().map(|a| {
@@ -159,16 +169,7 @@ fn print(what: What, all: &ListResponse) -> Result<(), Failure> {
                     at,
                 ]
             });
-            let header = [
-                "ID",
-                "STATE",
-                "NAME",
-                "RUNNING",
-                "COMPLETED",
-                "PRIORITY",
-                "REGISTERED",
-            ];
-            output::table(&header, rows.collect())
+            output::table(&APPS, rows.collect())
         }
         What::Workers => {
             let rows = all.workers.iter().map(worker_row);
