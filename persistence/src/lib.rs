@@ -15,6 +15,7 @@ pub mod election;
 pub mod engine;
 pub mod epoch;
 pub mod error;
+pub mod etcd;
 #[cfg(feature = "test-util")]
 pub mod faulty;
 pub mod memory;

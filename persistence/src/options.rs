@@ -10,6 +10,8 @@ pub enum EngineKind {
     /// One to seven masters that replicate records among themselves. The default.
     #[default]
     Raft,
+    /// Any number of masters that keep records in an etcd that runs already.
+    Etcd,
     /// One durable master with an embedded database.
     Sled,
     /// One master that forgets everything when it ends.
@@ -20,13 +22,14 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// All kinds, in the order of the help text.
-    pub const ALL: [Self; 3] = [Self::Raft, Self::Sled, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Raft, Self::Etcd, Self::Sled, Self::Memory];
 
     /// The name on the command line and in labels of metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Raft => "raft",
+            Self::Etcd => "etcd",
             Self::Sled => "sled",
             Self::Memory => "memory",
         }
@@ -47,7 +50,8 @@ impl FromStr for EngineKind {
             .into_iter()
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
-                let reason = format!("{text:?} is not an engine; choose raft, sled or memory");
+                let reason =
+                    format!("{text:?} is not an engine; choose raft, etcd, sled or memory");
                 OpenError::Option {
                     option: "--engine",
                     reason,
@@ -72,7 +76,7 @@ mod tests {
         let error = "zookeeper".parse::<EngineKind>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "option --engine: \"zookeeper\" is not an engine; choose raft, sled or memory"
+            "option --engine: \"zookeeper\" is not an engine; choose raft, etcd, sled or memory"
         );
     }
 }

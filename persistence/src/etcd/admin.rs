@@ -1,0 +1,177 @@
+//! What an operator may ask of a cluster on etcd.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, timeout};
+
+use super::{
+    election::hand_over,
+    limits::{CALL_DEADLINE, SHUTDOWN_DEADLINE, TRANSFER_DEADLINE},
+    node::Node,
+};
+use crate::{
+    backend::{BackendAdmin, Health, MemberStatus},
+    error::AdminError,
+};
+
+/// Members, health and ending of one master.
+#[derive(Debug)]
+pub(super) struct EtcdAdmin {
+    node: Arc<Node>,
+}
+
+// === impl EtcdAdmin ===
+
+impl EtcdAdmin {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    fn doing(&self) -> (bool, String) {
+        let view = self.node.seat.observe().borrow().clone();
+        match &view.leader {
+            Some(leader) if leader.id == self.node.id() => {
+                (true, format!("leading in epoch {}", view.epoch))
+            }
+            Some(leader) => (
+                true,
+                format!("following {} in epoch {}", leader.id, view.epoch),
+            ),
+            None => (false, "no leader is known".to_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl BackendAdmin for EtcdAdmin {
+    fn members(&self) -> Vec<MemberStatus> {
+        let node = &self.node;
+        let (control, me) = (node.control(), node.me());
+        let registered = |id: &str| control.masters.iter().any(|m| m.info.id == id);
+        let masters = control.view(&me).masters.into_iter();
+        masters
+            .map(|info| MemberStatus {
+                // Whoever is registered is alive, give or take a lease.
+                healthy: Some(registered(&info.id)),
+                id: info.id,
+                rpc: info.rpc,
+                voter: true,
+                // Standbys keep no records.
+                lag: None,
+            })
+            .collect()
+    }
+
+    fn health(&self) -> Health {
+        let node = &self.node;
+        if node.closing.is_cancelled() {
+            return Health {
+                ready: false,
+                detail: "closed".to_owned(),
+            };
+        }
+        let (mut blocking, warnings) = node.status.texts();
+        let lease = node.lease.borrow().clone();
+        let away = lease.is_none_or(|lease| Instant::now() >= lease.good_until());
+        if away && blocking.is_empty() {
+            let waiting = || "not registered in etcd yet".to_owned();
+            blocking.push(node.link.trouble().unwrap_or_else(waiting));
+        }
+        let (led, doing) = self.doing();
+        if blocking.is_empty() && led {
+            let detail = [vec![doing], warnings].concat().join("; ");
+            return Health {
+                ready: true,
+                detail,
+            };
+        }
+        if blocking.is_empty() {
+            blocking.push(doing);
+        }
+        Health {
+            ready: false,
+            detail: [blocking, warnings].concat().join("; "),
+        }
+    }
+
+    fn cluster_id(&self) -> Option<String> {
+        Some(self.node.dir.identity().cluster_id).filter(|id| !id.is_empty())
+    }
+
+    async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError> {
+        let node = &self.node;
+        if node.seat.held().is_none() {
+            return Err(AdminError::NotLeader);
+        }
+        let control = node.control();
+        match &to {
+            Some(to) if to == node.id() => return Ok(to.clone()),
+            Some(to) if !control.others(node.id()).any(|info| info.id == *to) => {
+                return Err(AdminError::Refused(format!(
+                    "{to} is not a registered standby"
+                )));
+            }
+            None if control.others(node.id()).next().is_none() => {
+                return Err(AdminError::Refused(
+                    "no other master is registered".to_owned(),
+                ));
+            }
+            Some(_) | None => {}
+        }
+        let next = hand_over(node, to.as_deref(), TRANSFER_DEADLINE)
+            .await
+            .map_err(AdminError::Timeout)?;
+        match to {
+            Some(to) if to != next => Err(AdminError::Timeout(format!(
+                "{to} has not taken over in time; {next} leads now"
+            ))),
+            Some(_) | None => Ok(next),
+        }
+    }
+
+    async fn add_master(&self, id: String, _rpc: String) -> Result<String, AdminError> {
+        Err(AdminError::Unsupported(format!(
+            "on etcd there is no fixed list of masters: start {id} with the same --etcd-endpoints and --etcd-prefix"
+        )))
+    }
+
+    async fn remove_master(&self, id: String) -> Result<String, AdminError> {
+        Err(AdminError::Unsupported(format!(
+            "on etcd there is no fixed list of masters: stop {id}, and it is gone"
+        )))
+    }
+
+    async fn shutdown(&self) {
+        let node = &self.node;
+        let held = node.seat.vacate();
+        let lease = node.lease.borrow().clone();
+        node.closing.cancel();
+        let leave = async {
+            if let Some(held) = held
+                && let Err(error) = node.remove_leader(&held.key, None).await
+            {
+                tracing::debug!(%error, "leadership is left to its lease");
+            }
+            if let Some(id) = lease.map(|lease| lease.id) {
+                let revoked = node
+                    .link
+                    .call(
+                        "revoke",
+                        Instant::now() + CALL_DEADLINE,
+                        |mut client| async move { client.lease_revoke(id).await },
+                    )
+                    .await;
+                if let Err(error) = revoked {
+                    tracing::debug!(%error, "the registration is left to its lease");
+                }
+            }
+            node.tasks.close();
+            node.tasks.wait().await;
+        };
+        if timeout(SHUTDOWN_DEADLINE, leave).await.is_err() {
+            tracing::warn!("the etcd backend was not closed in {SHUTDOWN_DEADLINE:?}");
+        }
+        node.dir.release();
+    }
+}
