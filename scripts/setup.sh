@@ -17,6 +17,8 @@ fi
 missing=""
 have cc || missing="$missing gcc libc6-dev"
 have protoc || missing="$missing protobuf-compiler"
+# For tests, and for `interrex dev --engine etcd`; no server is left running.
+have etcd || missing="$missing etcd-server"
 [ -z "$missing" ] && exit 0
 
 if ! have apt-get; then

@@ -46,7 +46,12 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|a| a == SUPERVISOR) {
         return interrex_agent::supervisor::run(args.into_iter().skip(2));
     }
-    match run(&args) {
+    let done = if args.get(1).is_some_and(|a| a == parent::TIED_PROGRAM) {
+        Err(parent::become_tied(args.into_iter().skip(2)))
+    } else {
+        run(&args)
+    };
+    match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.message.is_empty() {

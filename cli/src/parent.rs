@@ -4,9 +4,28 @@
 //! that is stopped; the pipe on stdin ends a child on systems without that signal. Both are set up before
 //! anything else starts, from the child's main thread.
 
-use std::io::Read;
+use std::{ffi::OsString, io::Read, os::unix::process::CommandExt, process::Command};
 
 use crate::exit::Failure;
+
+/// The hidden command that ties a program which is not ours to its parent: `PARENT PROGRAM ARGS...`.
+pub(crate) const TIED_PROGRAM: &str = "tied-program";
+
+/// Becomes another program that ends with this process's parent. Returns only if that did not work.
+///
+/// The kernel keeps the parent-death signal across the change of programs; where there is no such signal, such a program
+/// is ended in order only.
+pub(crate) fn become_tied(mut args: impl Iterator<Item = OsString>) -> Failure {
+    let parent = args.next().and_then(|a| a.to_str()?.parse().ok());
+    let (Some(parent), Some(program)) = (parent, args.next()) else {
+        return Failure::usage(format!("{TIED_PROGRAM} PARENT PROGRAM ARGS..."));
+    };
+    if let Err(failure) = tie_to_thread_of(parent) {
+        return failure;
+    }
+    let error = Command::new(&program).args(args).exec();
+    Failure::io(&format!("running {}", program.display()), &error)
+}
 
 /// Ties this process to the process `parent`. Returns at once.
 ///

@@ -24,6 +24,15 @@ impl EngineKind {
     /// All kinds, in the order of the help text.
     pub const ALL: [Self; 4] = [Self::Raft, Self::Etcd, Self::Sled, Self::Memory];
 
+    /// Whether a cluster on this engine may have more than one master.
+    #[must_use]
+    pub fn has_standbys(self) -> bool {
+        match self {
+            Self::Raft | Self::Etcd => true,
+            Self::Sled | Self::Memory => false,
+        }
+    }
+
     /// The name on the command line and in labels of metrics.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,4 +1,4 @@
-//! A 3-node etcd on loopback, to compare with on the same machine in the same run.
+//! An etcd on loopback, to compare with on the same machine in the same run.
 //!
 //! Optional: it needs an installed `etcd`. Its JSON gateway is what a client without etcd's own library uses;
 //! it costs etcd some throughput against plain gRPC, as REST costs Interrex some.
@@ -19,12 +19,12 @@ use crate::{
     local_cluster::ports::Block,
 };
 
-/// How long the three nodes may take to elect a leader.
+/// How long the nodes may take to elect a leader.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 /// How often they are asked.
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Three running nodes; dropping this ends them.
+/// Running nodes; dropping this ends them.
 #[derive(Debug)]
 pub(super) struct Etcd {
     base: u16,
@@ -36,14 +36,14 @@ pub(super) struct Etcd {
 // === impl Etcd ===
 
 impl Etcd {
-    /// Starts three nodes and waits until a put works.
-    pub(super) async fn start() -> Result<Self, Failure> {
+    /// Starts so many nodes and waits until a put works.
+    pub(super) async fn start(count: u16) -> Result<Self, Failure> {
         let (dir, block) = (Scratch::new()?, Block::find()?);
         let base = block.base();
         let peer = |i: u16| format!("http://127.0.0.1:{}", base + 10 + i);
-        let cluster: Vec<String> = (0..3).map(|i| format!("e{i}={}", peer(i))).collect();
+        let cluster: Vec<String> = (0..count).map(|i| format!("e{i}={}", peer(i))).collect();
         let mut nodes = Vec::new();
-        for i in 0..3 {
+        for i in 0..count {
             let client = format!("http://127.0.0.1:{}", base + i);
             let node = Command::new("etcd")
                 .args(["--name", &format!("e{i}"), "--data-dir"])

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     exit::{Done, Exit, Failure},
+    master::{EngineKind, engine_parser},
     output::{self, Format},
 };
 
@@ -47,11 +48,14 @@ pub(super) struct FailoverArgs {
     /// Masters, 3 to 7
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(3..=7))]
     masters: u16,
+    /// Where the masters keep their records: `raft` or `etcd`
+    #[arg(long, value_parser = engine_parser(), default_value = "raft")]
+    engine: EngineKind,
 }
 
 /// Runs the bench.
 pub(super) async fn run(args: FailoverArgs, format: Format) -> Done {
-    let mut own = Own::start(args.masters).await?;
+    let mut own = Own::start(args.masters, args.engine).await?;
     let client = own.client()?;
     let mut times = Times::new()?;
     for round in 1..=args.rounds {
@@ -66,6 +70,7 @@ pub(super) async fn run(args: FailoverArgs, format: Format) -> Done {
     own.cluster.stop().await;
     let report = Report::new("failover")
         .param("mode", args.mode.name())
+        .param("engine", args.engine.name())
         .param("masters", args.masters)
         .param("rounds", args.rounds)
         .times(&times);

@@ -21,6 +21,7 @@ Examples:
   interrex bench failover --rounds 20 --mode transfer
   interrex bench submit --clients 1,16,64,256 --seconds 10
   interrex bench submit --rest --queued 50000
+  interrex bench submit --engine etcd --compare-etcd
   interrex bench recover --drivers 100000
   interrex bench schedule --workers 2000 --apps 500 --queued 100000
 

@@ -32,14 +32,14 @@ pub(super) struct Scratch(PathBuf);
 // === impl Own ===
 
 impl Own {
-    /// Starts `masters` masters on Raft and no agents: submissions stay queued, which is what is measured.
-    pub(super) async fn start(masters: u16) -> Result<Self, Failure> {
+    /// Starts `masters` masters on `engine` and no agents: submissions stay queued, which is what is measured.
+    pub(super) async fn start(masters: u16, engine: EngineKind) -> Result<Self, Failure> {
         let dir = Scratch::new()?;
         let block = Block::find()?;
         let size = Size {
             masters,
             agents: 0,
-            engine: EngineKind::Raft,
+            engine,
             cores: 1,
             memory: "1GiB".to_owned(),
         };

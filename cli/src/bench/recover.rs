@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     exit::{Done, Exit, Failure},
+    master::{EngineKind, engine_parser},
     output::{self, Format},
 };
 
@@ -26,6 +27,9 @@ pub(super) struct RecoverArgs {
     /// Drivers that are stored
     #[arg(long, default_value_t = 100_000)]
     drivers: usize,
+    /// Where the master keeps its records
+    #[arg(long, value_parser = engine_parser(), default_value = "raft")]
+    engine: EngineKind,
     /// How often the master is started again
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -33,7 +37,7 @@ pub(super) struct RecoverArgs {
 
 /// Runs the bench.
 pub(super) async fn run(args: RecoverArgs, format: Format) -> Done {
-    let mut own = Own::start(1).await?;
+    let mut own = Own::start(1, args.engine).await?;
     let masters = own.cluster.layout().masters_list();
     fill(&masters, args.drivers).await?;
     let queued = resident_bytes(&own)?;
@@ -53,6 +57,7 @@ pub(super) async fn run(args: RecoverArgs, format: Format) -> Done {
         reports.push(
             Report::new("recover")
                 .param("drivers", args.drivers)
+                .param("engine", args.engine.name())
                 .param("round", round)
                 .metric("lead_seconds", took.as_secs_f64())
                 .metric("resident_bytes_when_queued", queued)

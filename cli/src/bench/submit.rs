@@ -19,6 +19,7 @@ use super::{
 use crate::{
     connect::Connect,
     exit::{Done, Exit, Failure},
+    master::{EngineKind, engine_parser},
     output::{self, Format},
 };
 
@@ -45,7 +46,11 @@ pub(super) struct SubmitArgs {
     /// These masters instead of a cluster of its own
     #[arg(long, value_name = "A,B,C")]
     masters: Option<String>,
-    /// Measure durable puts of a 3-node etcd beside it, if etcd is installed
+    /// Where the masters of its own cluster keep their records
+    #[arg(long, value_parser = engine_parser(), default_value = "raft")]
+    engine: EngineKind,
+    /// Measure durable puts of an etcd beside it, if etcd is installed: of 3 nodes, or of one with --engine etcd, which
+    /// runs on one itself
     #[arg(long)]
     compare_etcd: bool,
 }
@@ -62,7 +67,7 @@ pub(super) enum Target {
 pub(super) async fn run(args: SubmitArgs, format: Format) -> Done {
     let mut own = match &args.masters {
         Some(_) => None,
-        None => Some(Own::start(3).await?),
+        None => Some(Own::start(3, args.engine).await?),
     };
     let masters = match (&args.masters, &own) {
         (Some(list), _) => list.clone(),
@@ -82,19 +87,24 @@ pub(super) async fn run(args: SubmitArgs, format: Format) -> Done {
         };
         let api = if args.rest { "rest" } else { "grpc" };
         let measured = measure(targets, clients, args.seconds).await?;
-        reports.push(report(api, clients, args.queued, &measured));
+        reports.push(report(api, args.engine, clients, args.queued, &measured));
     }
     if let Some(own) = &mut own {
         own.cluster.stop().await;
     }
     if args.compare_etcd {
-        let etcd = Etcd::start().await?;
+        let etcd = Etcd::start(if args.engine == EngineKind::Etcd {
+            1
+        } else {
+            3
+        })
+        .await?;
         for &clients in &args.clients {
             let targets = connections(clients)
                 .map(|_| etcd.target())
                 .collect::<Result<_, _>>()?;
             let measured = measure(targets, clients, args.seconds).await?;
-            reports.push(report("etcd", clients, 0, &measured));
+            reports.push(report("etcd", args.engine, clients, 0, &measured));
         }
     }
     print(&reports, format)?;
@@ -108,12 +118,19 @@ struct Measured {
     elapsed: Duration,
 }
 
-fn report(api: &str, clients: usize, queued: usize, measured: &Measured) -> Report {
+fn report(
+    api: &str,
+    engine: EngineKind,
+    clients: usize,
+    queued: usize,
+    measured: &Measured,
+) -> Report {
     let count = u32::try_from(measured.times.count()).unwrap_or(u32::MAX);
     let rate = f64::from(count) / measured.elapsed.as_secs_f64();
     output::say(&format!("{api}, {clients} clients: {rate:.0} a second"));
     Report::new("submit")
         .param("api", api)
+        .param("engine", engine.name())
         .param("clients", clients)
         .param("queued", queued)
         .metric("acknowledged", measured.times.count())

@@ -21,7 +21,12 @@ pub(crate) const COMMAND_SECTIONS: [&str; 2] = ["master", "agent"];
 /// The section for what client commands share.
 pub(crate) const CLIENT_SECTION: &str = "client";
 /// Tables inside `[master]`, as the faults of a configuration name them, and what their keys are prefixed with.
-const MASTER_GROUPS: [(&str, &str); 3] = [("cluster", ""), ("raft", ""), ("rest", "rest-")];
+const MASTER_GROUPS: [(&str, &str); 4] = [
+    ("cluster", ""),
+    ("raft", ""),
+    ("etcd", "etcd-"),
+    ("rest", "rest-"),
+];
 /// The options that `[client]` may set.
 pub(crate) const CLIENT_KEYS: [&str; 3] = ["masters", "output", "deadline"];
 /// The options that may stand before the first section.

@@ -13,6 +13,7 @@ use crate::{
     local_cluster::{
         LocalCluster,
         child::{self, Exited},
+        etcd::ETCD,
         layout::{Layout, Size},
         ports::{Block, Ports},
     },
@@ -26,10 +27,11 @@ const EXAMPLES: &str = "\
 Examples:
   interrex dev
   interrex dev --masters 1 --engine sled
+  interrex dev --engine etcd                        starts an etcd, too, if one is installed
   interrex dev --base-port 20000 --data-dir /tmp/try --respawn
 
-Ports: masters 7077.. (RPC), 6066.. (REST), 8080.. (web); agents 8091.. (web and logs). \
-With --base-port P: P.., P+10.., P+20.. and P+30...
+Ports: masters 7077.. (RPC), 6066.. (REST), 8080.. (web); agents 8091.. (web and logs); an etcd 7097 and 7098. \
+With --base-port P: P.., P+10.., P+20.., P+30.. and P+8.
 
 The processes are listed in <data-dir>/cluster.json, their logs are in <data-dir>/logs. Ctrl-C stops everything; \
 records stay in the data directory for the next run. When a process dies, the line that starts it again is said; \
@@ -86,7 +88,9 @@ pub(crate) async fn run(args: DevArgs, config: Option<PathBuf>) -> Done {
         signal = shutdown.asked() => return Err(Failure::failed(format!("{signal} while starting"))),
     };
     let watched = watch(&mut cluster, &mut shutdown, args.respawn).await;
-    output::say("stopping: agents, then masters (again to stop at once)");
+    output::say(
+        "stopping: agents, then masters, then etcd if there is one (again to stop at once)",
+    );
     tokio::select! {
         () = cluster.stop() => {}
         _ = shutdown.asked() => {}
@@ -213,6 +217,10 @@ async fn introduce(cluster: &LocalCluster) -> Result<(), Failure> {
             "{:<4} agent    pid {pid:<8} web http://{}",
             a.id, a.web
         ));
+    }
+    if let Some(etcd) = &layout.etcd {
+        let pid = cluster.pid(ETCD).unwrap_or_default();
+        line(format!("{ETCD} store    pid {pid:<8} {}", etcd.url()));
     }
     let leader = cluster.pid(&seen.leader).unwrap_or_default();
     line(format!(

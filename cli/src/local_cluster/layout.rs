@@ -7,7 +7,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::ports::{AGENTS_MAX, MASTERS_MAX, Ports};
+use super::{
+    etcd::{ETCD, EtcdPlace},
+    ports::{AGENTS_MAX, MASTERS_MAX, Ports},
+};
 use crate::{exit::Failure, master::EngineKind};
 
 /// The file in the data directory that remembers the layout between runs.
@@ -62,6 +65,8 @@ pub(crate) struct Layout {
     pub(crate) masters: Vec<MasterPlace>,
     /// The agents, in order.
     pub(crate) agents: Vec<AgentPlace>,
+    /// The etcd that the masters keep their records in, if they do.
+    pub(crate) etcd: Option<EtcdPlace>,
     size: Size,
     config: Option<PathBuf>,
 }
@@ -91,9 +96,9 @@ impl Layout {
                 "--agents must be 0 to {AGENTS_MAX}"
             )));
         }
-        if size.masters > 1 && size.engine != EngineKind::Raft {
+        if size.masters > 1 && !size.engine.has_standbys() {
             return Err(Failure::usage(format!(
-                "--engine {} is for one master; use --masters 1, or --engine raft",
+                "--engine {} is for one master; use --masters 1, or --engine raft or etcd",
                 size.engine.name()
             )));
         }
@@ -111,10 +116,15 @@ impl Layout {
                 web: ports.agent_web(i),
             })
             .collect();
+        let etcd = (size.engine == EngineKind::Etcd).then(|| {
+            let (client, peer) = ports.etcd();
+            EtcdPlace { client, peer }
+        });
         Ok(Self {
             data_dir,
             masters,
             agents,
+            etcd,
             size,
             config: None,
         })
@@ -135,8 +145,10 @@ impl Layout {
     /// Every address that something of this cluster will listen on.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &str> {
         let masters = self.masters.iter().flat_map(|m| [&m.rpc, &m.rest, &m.web]);
+        let etcd = self.etcd.iter().flat_map(|e| [&e.client, &e.peer]);
         masters
             .chain(self.agents.iter().map(|a| &a.web))
+            .chain(etcd)
             .map(String::as_str)
     }
 
@@ -156,6 +168,9 @@ impl Layout {
 
     /// The arguments of process `id`; its data directory is its name.
     pub(crate) fn command_line(&self, id: &str) -> Vec<OsString> {
+        if let Some(etcd) = self.etcd.as_ref().filter(|_| id == ETCD) {
+            return etcd.tied(&self.data_dir, std::process::id());
+        }
         let mut args: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             args.extend(["--config".into(), config.into()]);
@@ -186,6 +201,7 @@ impl Layout {
         ] {
             args.extend([option.into(), value.into()]);
         }
+        args.extend(self.etcd.iter().flat_map(EtcdPlace::master_options));
         args
     }
 
@@ -205,6 +221,11 @@ impl Layout {
 
     /// How to start process `id` again by hand, as a line for a shell.
     pub(crate) fn shell_line(&self, program: &Path, id: &str) -> String {
+        if let Some(etcd) = self.etcd.as_ref().filter(|_| id == ETCD) {
+            let words = etcd.by_hand(&self.data_dir);
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            return words.join(" ");
+        }
         let mut words = vec![quoted(program.as_os_str())];
         let mut args = self.command_line(id).into_iter();
         while let Some(arg) = args.next() {

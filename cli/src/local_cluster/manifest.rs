@@ -15,6 +15,9 @@ pub(crate) struct Manifest {
     pub(crate) masters: Vec<MasterEntry>,
     /// The agents, in order.
     pub(crate) agents: Vec<AgentEntry>,
+    /// The etcd that the masters keep their records in; only where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) etcd: Option<EtcdEntry>,
     /// The process that runs them all.
     pub(crate) dev_pid: u32,
 }
@@ -37,6 +40,15 @@ pub(crate) struct AgentEntry {
     /// `null` while it does not run.
     pub(crate) pid: Option<u32>,
     pub(crate) web: String,
+}
+
+/// The line of the cluster's own etcd.
+#[derive(Debug, Serialize)]
+pub(crate) struct EtcdEntry {
+    /// `null` while it does not run.
+    pub(crate) pid: Option<u32>,
+    /// Where masters find it, `host:port`.
+    pub(crate) client: String,
 }
 
 /// Writes `value` as JSON beside `path`, then renames it there.

@@ -4,6 +4,7 @@
 //! true, and ends them in order. It must never leave a process behind, however it ends itself.
 
 pub(crate) mod child;
+pub(crate) mod etcd;
 pub(crate) mod layout;
 pub(crate) mod manifest;
 pub(crate) mod ports;
@@ -20,7 +21,7 @@ use tokio::sync::mpsc;
 use self::{
     child::{Child, Exited},
     layout::Layout,
-    manifest::{AgentEntry, Manifest, MasterEntry},
+    manifest::{AgentEntry, EtcdEntry, Manifest, MasterEntry},
 };
 use crate::exit::{Exit, Failure};
 
@@ -58,6 +59,9 @@ impl LocalCluster {
         // Busy ports must leave no trace: the next try may have to use others.
         layout.check_remembered()?;
         ports::check_free(layout.addresses())?;
+        if layout.etcd.is_some() {
+            etcd::check_installed()?;
+        }
         layout.remember()?;
         let program = std::env::current_exe();
         let program = program.map_err(|e| Failure::io("finding this program", &e))?;
@@ -78,7 +82,7 @@ impl LocalCluster {
         };
         let masters = cluster.master_ids();
         let agents = cluster.agent_ids();
-        for id in masters.iter().chain(&agents) {
+        for id in cluster.etcd_ids().iter().chain(&masters).chain(&agents) {
             cluster.spawn(id)?;
         }
         cluster.wait_ready(&masters).await?;
@@ -99,6 +103,12 @@ impl LocalCluster {
     /// The ids of all agents, in order.
     pub(crate) fn agent_ids(&self) -> Vec<String> {
         self.layout.agents.iter().map(|a| a.id.clone()).collect()
+    }
+
+    /// The id of its etcd, if it has one.
+    pub(crate) fn etcd_ids(&self) -> Vec<String> {
+        let etcd = self.layout.etcd.iter();
+        etcd.map(|_| etcd::ETCD.to_owned()).collect()
     }
 
     /// How to start process `id` again by hand.
@@ -188,9 +198,9 @@ impl LocalCluster {
         }
     }
 
-    /// Ends all agents, then all masters: first politely, then by force.
+    /// Ends all agents, then all masters, then their etcd: first politely, then by force.
     pub(crate) async fn stop(&mut self) {
-        for ids in [self.agent_ids(), self.master_ids()] {
+        for ids in [self.agent_ids(), self.master_ids(), self.etcd_ids()] {
             for id in &ids {
                 self.signal(id, Signal::SIGTERM);
             }
@@ -246,6 +256,10 @@ impl LocalCluster {
         let manifest = Manifest {
             masters: masters.collect(),
             agents: agents.collect(),
+            etcd: self.layout.etcd.as_ref().map(|place| EtcdEntry {
+                pid: self.pid(etcd::ETCD),
+                client: place.client.clone(),
+            }),
             dev_pid: std::process::id(),
         };
         let path = self.layout.data_dir.join(manifest::FILE);

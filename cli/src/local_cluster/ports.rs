@@ -14,13 +14,14 @@ const BLOCK: u16 = 50;
 /// ports that systems hand out to outgoing connections.
 const SEARCH: std::ops::Range<u16> = 20_000..32_000;
 
-/// The four ranges of ports, each named by its first.
+/// The ranges of ports, each named by its first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ports {
     rpc: u16,
     rest: u16,
     web: u16,
     agent_web: u16,
+    etcd: u16,
 }
 
 /// A block of ports that no other process of this program takes while this value lives.
@@ -33,12 +34,14 @@ pub(crate) struct Block {
 // === impl Ports ===
 
 impl Ports {
-    /// The documented ports: 7077, 6066, 8080 and 8091, each counting up.
+    /// The documented ports: 7077, 6066, 8080, 8091 and 7097, each counting up.
     pub(crate) const DEFAULT: Self = Self {
         rpc: 7077,
         rest: 6066,
         web: 8080,
         agent_web: 8091,
+        // Not 2379, where an etcd of the machine itself may be.
+        etcd: 7097,
     };
 
     /// All ports derived from `base`.
@@ -57,6 +60,7 @@ impl Ports {
             rest: base + 10,
             web: base + 20,
             agent_web: base + 30,
+            etcd: base + 8,
         })
     }
 
@@ -73,6 +77,11 @@ impl Ports {
     /// Health and metrics of master number `index`.
     pub(crate) fn web(self, index: u16) -> String {
         address(self.web + index)
+    }
+
+    /// Where masters find the etcd of this cluster, and where its other members would.
+    pub(crate) fn etcd(self) -> (String, String) {
+        (address(self.etcd), address(self.etcd + 1))
     }
 
     /// Health, metrics and logs of agent number `index`.
@@ -174,7 +183,7 @@ mod tests {
     fn the_ranges_of_a_base_do_not_overlap() {
         let ports = Ports::from_base(20_000).unwrap();
         assert_eq!(ports.rest(0), "127.0.0.1:20010");
-        const { assert!(MASTERS_MAX <= 10 && AGENTS_MAX <= BLOCK - 30) };
+        const { assert!(MASTERS_MAX <= 8 && AGENTS_MAX <= BLOCK - 30) };
         assert!(Ports::from_base(80).is_err());
         assert!(Ports::from_base(u16::MAX).is_err());
     }

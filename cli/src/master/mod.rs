@@ -1,5 +1,6 @@
 //! `interrex master`: options, start, orderly end.
 
+mod etcd;
 mod tuning;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -14,12 +15,13 @@ use interrex_persistence::{
     backend::Backend,
     election::MasterInfo,
     error::OpenError,
+    etcd::{EtcdOptions, open as open_etcd},
     memory,
     raft::{self, RaftOptions},
     sled::{self, SledOptions},
 };
 
-use self::tuning::Tuning;
+use self::{etcd::EtcdArgs, tuning::Tuning};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -37,9 +39,11 @@ Examples:
   interrex master --id m1 --data-dir D --peers m1=a:7077,m2=b:7077,m3=c:7077 \\
       --bind 0.0.0.0:7077 --insecure
   interrex master --id m4 --data-dir D --bind 10.0.0.4:7077 --insecure --join a:7077,b:7077,c:7077
+  interrex master --id m1 --data-dir D --engine etcd --etcd-endpoints e1:2379,e2:2379,e3:2379
 
-The same --peers on every master that forms a cluster. One that comes later is started with --join, and let in with \
-`interrex cluster add ID=ADDR`; once it is a member, --join means nothing any more. SIGTERM hands leadership over and stops; a second signal stops at once.";
+The same --peers on every master that forms a cluster; on etcd masters find each other without. One that comes later is \
+started with --join, and let in with `interrex cluster add ID=ADDR`; once it is a member, --join means nothing any more. \
+SIGTERM hands leadership over and stops; a second signal stops at once.";
 
 /// Options of `interrex master`.
 #[derive(Debug, clap::Args)]
@@ -83,13 +87,16 @@ pub(crate) struct MasterArgs {
     #[arg(long, env = "INTERREX_MASTER_WEB", value_name = "ADDR")]
     #[arg(default_value = "127.0.0.1:8080", value_parser = parse_address)]
     web: String,
-    /// How records are kept: `raft` replicates them; `sled` and `memory` are for one master
+    /// How records are kept: `raft` replicates them; `etcd` keeps them in an etcd; `sled` and `memory` are for one
+    /// master
     #[arg(long, env = "INTERREX_MASTER_ENGINE", default_value = "raft")]
     #[arg(value_parser = engine_parser())]
     engine: EngineKind,
     /// Serve on addresses that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_MASTER_INSECURE")]
     insecure: bool,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -146,6 +153,7 @@ impl MasterArgs {
             .or_else(|| by_peers.and_then(|o| host_of(o)));
         config.peers = peers;
         config.join.clone_from(&self.join);
+        self.etcd.apply(&mut config);
         self.tuning.apply(&mut config);
         config
             .validate()
@@ -203,6 +211,14 @@ async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenErro
             .await
         }
         EngineKind::Raft => raft::open(raft_options(config, me)).await,
+        EngineKind::Etcd => {
+            open_etcd(EtcdOptions {
+                data_dir: config.data_dir.clone(),
+                me,
+                settings: config.etcd.settings(),
+            })
+            .await
+        }
     }
 }
 
@@ -221,10 +237,13 @@ fn raft_options(config: &MasterConfig, me: MasterInfo) -> RaftOptions {
 /// Finds what is wrong with the options of the engine before a port is opened. Without `--peers` there is nothing
 /// to compare, and the port may not be known yet.
 fn check_engine(config: &MasterConfig) -> Result<(), OpenError> {
-    if config.engine != EngineKind::Raft || config.peers.is_empty() {
-        return Ok(());
+    match config.engine {
+        EngineKind::Raft if !config.peers.is_empty() => {
+            raft_options(config, config.server.advertised(&config.id)).validate()
+        }
+        EngineKind::Etcd => config.etcd.settings().check(),
+        EngineKind::Raft | EngineKind::Sled | EngineKind::Memory => Ok(()),
     }
-    raft_options(config, config.server.advertised(&config.id)).validate()
 }
 
 fn refused(error: &OpenError) -> Failure {

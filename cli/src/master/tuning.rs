@@ -192,7 +192,7 @@ fn selection_parser() -> impl TypedValueParser<Value = Selection> {
 }
 
 /// Replaces `place` by what was given, if anything was.
-fn set<T: Clone>(place: &mut T, given: Option<&T>) {
+pub(super) fn set<T: Clone>(place: &mut T, given: Option<&T>) {
     if let Some(given) = given {
         place.clone_from(given);
     }

@@ -4,6 +4,7 @@
 //! composition root. Every fault is reported at once, under the name that the file gives the field.
 
 pub mod cluster;
+pub mod etcd;
 pub mod raft;
 pub mod rest;
 pub mod server;
@@ -16,7 +17,8 @@ use interrex_proto::limits::NAME_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    cluster::ClusterOptions, raft::RaftSection, rest::RestOptions, server::ServerOptions,
+    cluster::ClusterOptions, etcd::EtcdSection, raft::RaftSection, rest::RestOptions,
+    server::ServerOptions,
 };
 
 /// Everything that is wrong with a configuration.
@@ -32,7 +34,7 @@ pub struct MasterConfig {
     pub id: String,
     /// Where the log, snapshots and identity are. Required unless the engine is `memory`.
     pub data_dir: PathBuf,
-    /// Where records are kept: `raft`, `sled` or `memory`. Default `raft`.
+    /// Where records are kept: `raft`, `etcd`, `sled` or `memory`. Default `raft`.
     #[serde(with = "engine_name")]
     pub engine: EngineKind,
     /// Every master, this one included: id to gRPC address. Empty: this master alone.
@@ -51,6 +53,8 @@ pub struct MasterConfig {
     pub cluster: ClusterOptions,
     /// Timing of the Raft engine.
     pub raft: RaftSection,
+    /// How the etcd engine reaches etcd.
+    pub etcd: EtcdSection,
     /// The submission API.
     pub rest: RestOptions,
 }
@@ -70,6 +74,7 @@ impl Default for MasterConfig {
             server: ServerOptions::default(),
             cluster: ClusterOptions::default(),
             raft: RaftSection::default(),
+            etcd: EtcdSection::default(),
             rest: RestOptions::default(),
         }
     }
@@ -88,6 +93,7 @@ impl MasterConfig {
         self.rest.validate(&mut faults);
         let elects = self.engine == EngineKind::Raft;
         self.raft.validate(elects, &mut faults);
+        self.etcd.validate(self.engine, &mut faults);
         if faults.is_empty() {
             Ok(())
         } else {
@@ -124,13 +130,13 @@ impl MasterConfig {
         }
         if !self.join.is_empty() && self.engine != EngineKind::Raft {
             faults.push(format!(
-                "join: engine `{}` is for one master; use `raft`",
+                "join: is for engine `raft`, the engine is `{}`; remove it",
                 self.engine
             ));
         }
-        if self.peers.len() > 1 && self.engine != EngineKind::Raft {
+        if self.peers.len() > 1 && !self.engine.has_standbys() {
             faults.push(format!(
-                "peers: {} masters with engine `{}`, which is for one; use `raft`",
+                "peers: {} masters with engine `{}`, which is for one; use `raft` or `etcd`",
                 self.peers.len(),
                 self.engine
             ));
@@ -213,7 +219,7 @@ mod tests {
         let error = parse("engine = \"zookeeper\"")
             .expect_err("must be refused")
             .to_string();
-        assert!(error.contains("raft, sled or memory"), "{error}");
+        assert!(error.contains("raft, etcd, sled or memory"), "{error}");
     }
 
     #[test]

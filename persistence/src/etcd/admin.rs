@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::time::{Instant, timeout};
 
 use super::{
     election::hand_over,
-    limits::{CALL_DEADLINE, SHUTDOWN_DEADLINE, TRANSFER_DEADLINE},
-    node::Node,
+    limits::{CALL_DEADLINE, CUT_DEADLINE, SHUTDOWN_DEADLINE, TRANSFER_DEADLINE},
+    node::{Fence, Node},
+    reader,
 };
 use crate::{
-    backend::{BackendAdmin, Health, MemberStatus},
-    error::AdminError,
+    backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
+    epoch::Epoch,
+    error::{AdminError, CommitError},
+    options::EngineKind,
 };
 
 /// Members, health and ending of one master.
@@ -140,6 +144,65 @@ impl BackendAdmin for EtcdAdmin {
         Err(AdminError::Unsupported(format!(
             "on etcd there is no fixed list of masters: stop {id}, and it is gone"
         )))
+    }
+
+    async fn snapshot(&self, _freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
+        // Standbys keep no records, so that every cut is read from etcd and is current.
+        let node = &self.node;
+        let cut = async {
+            // A listing is linearizable: everything that was acknowledged before is at or before its revision.
+            let control = node.list().await.map_err(CommitError::from)?;
+            if let Some(reason) = &control.unfit {
+                return Err(AdminError::Refused(reason.clone()));
+            }
+            let wanted = || !node.closing.is_cancelled();
+            let loaded = reader::read(node, control.revision, wanted).await;
+            let mut store = loaded.map_err(CommitError::from)?.store;
+            // The epoch may be open without a batch of its own.
+            let newest = control.opened.max(store.opened());
+            if newest > Epoch::ZERO {
+                store.open_epoch(newest).map_err(CommitError::from)?;
+            }
+            Ok(StoreSnapshot {
+                engine: EngineKind::Etcd,
+                cluster_id: control.cluster.map(|cluster| cluster.id),
+                store,
+            })
+        };
+        timeout(CUT_DEADLINE, cut).await.unwrap_or_else(|_elapsed| {
+            Err(AdminError::Timeout(format!(
+                "the records were not read from etcd within {CUT_DEADLINE:?}"
+            )))
+        })
+    }
+
+    async fn raise_epoch(&self, floor: Epoch) -> Result<(), AdminError> {
+        check_floor(floor)?;
+        let node = &self.node;
+        let Some(held) = node.seat.held() else {
+            return Err(AdminError::NotLeader);
+        };
+        let control = node.list().await.map_err(CommitError::from)?;
+        if control.base >= floor.0 || held.leadership.epoch >= floor {
+            return Ok(());
+        }
+        let keys = &node.keys;
+        let mut when = Fence::new(held.key).compares(keys);
+        when.push(Compare::mod_revision(
+            keys.base(),
+            CompareOp::Equal,
+            control.base_revision,
+        ));
+        // Revisions are at least 1, so that the next epoch is above it.
+        let base = TxnOp::put(keys.base(), floor.0.to_string(), None);
+        let txn = Txn::new().when(when).and_then([base]);
+        let deadline = (Instant::now() + CALL_DEADLINE).min(held.lease.good_until());
+        let done = node.txn("raise", deadline, txn).await;
+        node.nudge.notify_one();
+        match done.map_err(CommitError::from)? {
+            done if done.succeeded => Ok(()),
+            _fenced => Err(AdminError::NotLeader),
+        }
     }
 
     async fn shutdown(&self) {

@@ -22,6 +22,8 @@ pub(super) const PAGE_DEADLINE: Duration = Duration::from_secs(5);
 pub(super) const RESIGN_DEADLINE: Duration = Duration::from_secs(1);
 /// From asking for a transfer until the other master leads.
 pub(super) const TRANSFER_DEADLINE: Duration = Duration::from_secs(5);
+/// Reading all records for a snapshot.
+pub(super) const CUT_DEADLINE: Duration = Duration::from_secs(60);
 /// Closing: giving back the lease, and the end of all tasks.
 pub(super) const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(3);
 

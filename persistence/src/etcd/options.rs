@@ -134,6 +134,15 @@ impl EtcdSettings {
         Ok(())
     }
 
+    /// Checks everything, with the files that are named.
+    ///
+    /// # Errors
+    /// `Option`, as [`validate`](Self::validate), or naming the option whose file cannot be read.
+    pub fn check(&self) -> Result<(), OpenError> {
+        self.validate()?;
+        self.connect_options().map(drop)
+    }
+
     fn validate_endpoints(&self) -> Result<(), OpenError> {
         const NAME: &str = "--etcd-endpoints";
         if self.endpoints.is_empty() || self.endpoints.len() > ENDPOINTS_MAX {

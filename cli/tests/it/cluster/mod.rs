@@ -5,6 +5,7 @@ mod bench;
 mod dev;
 mod disk;
 mod drain;
+mod etcd;
 mod events;
 mod explain;
 mod failover;

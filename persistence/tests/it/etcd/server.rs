@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -24,6 +24,14 @@ pub(super) struct Server {
     client_port: u16,
     peer_port: u16,
     args: Vec<String>,
+    tls: bool,
+}
+
+/// Certificates that are good for a hundred years; the keys of their authorities are gone.
+pub(super) fn tls_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/etcd/tls")
+        .join(name)
 }
 
 fn free_port() -> u16 {
@@ -39,6 +47,17 @@ impl Server {
 
     /// The same with more options.
     pub(super) async fn start_with(args: &[&str]) -> Self {
+        Self::start_either(args, false).await
+    }
+
+    /// One that speaks TLS only.
+    pub(super) async fn start_tls() -> Self {
+        let (cert, key) = (tls_file("server.pem"), tls_file("server.key"));
+        let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+        Self::start_either(&["--cert-file", cert, "--key-file", key], true).await
+    }
+
+    async fn start_either(args: &[&str], tls: bool) -> Self {
         for _ in 0..TRIES {
             let mut server = Self {
                 dir: tempfile::tempdir().unwrap(),
@@ -46,6 +65,7 @@ impl Server {
                 client_port: free_port(),
                 peer_port: free_port(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+                tls,
             };
             if server.up().await.is_ok() {
                 return server;
@@ -103,7 +123,14 @@ impl Server {
         let deadline = Instant::now() + READY;
         let mut client = self.client().await;
         loop {
-            if client.get("ready", None).await.is_ok() {
+            // Of one that speaks TLS only, whoever asks it must find out more.
+            let listens = || TcpStream::connect(self.address()).is_ok();
+            let ready = if self.tls {
+                listens()
+            } else {
+                client.get("ready", None).await.is_ok()
+            };
+            if ready {
                 return Ok(());
             }
             let child = self.child.as_mut().unwrap();
@@ -134,7 +161,8 @@ impl Server {
     }
 
     fn url(&self) -> String {
-        format!("http://{}", self.address())
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.address())
     }
 
     fn data_dir(&self) -> PathBuf {
