@@ -50,6 +50,24 @@ pub(super) struct EtcdArgs {
 // === impl EtcdArgs ===
 
 impl EtcdArgs {
+    /// The first of these options that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        [
+            ("--etcd-endpoints", self.etcd_endpoints.is_some()),
+            ("--etcd-prefix", self.etcd_prefix.is_some()),
+            ("--etcd-lease", self.etcd_lease.is_some()),
+            ("--etcd-compact-every", self.etcd_compact_every.is_some()),
+            ("--etcd-user", self.etcd_user.is_some()),
+            ("--etcd-password-file", self.etcd_password_file.is_some()),
+            ("--etcd-ca", self.etcd_ca.is_some()),
+            ("--etcd-cert", self.etcd_cert.is_some()),
+            ("--etcd-key", self.etcd_key.is_some()),
+            ("--etcd-accept-wiped", self.etcd_accept_wiped),
+        ]
+        .into_iter()
+        .find_map(|(option, given)| given.then_some(option))
+    }
+
     /// Puts what was given into `config`.
     pub(super) fn apply(&self, config: &mut MasterConfig) {
         let etcd = &mut config.etcd;

@@ -153,6 +153,14 @@ impl MasterArgs {
             .or_else(|| by_peers.and_then(|o| host_of(o)));
         config.peers = peers;
         config.join.clone_from(&self.join);
+        if self.engine != EngineKind::Etcd
+            && let Some(option) = self.etcd.given()
+        {
+            return Err(Failure::usage(format!(
+                "{option} is for --engine etcd; the engine is {}",
+                self.engine
+            )));
+        }
         self.etcd.apply(&mut config);
         self.tuning.apply(&mut config);
         config
