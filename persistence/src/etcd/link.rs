@@ -130,8 +130,8 @@ impl Link {
         let trouble = self.state().trouble.clone()?;
         let all = self.endpoints.join(", ");
         Some(format!(
-            "etcd does not answer ({all}) for {:.1?}; last tried {}: {}",
-            trouble.since.elapsed(),
+            "etcd does not answer ({all}) for {:.1} s; last tried {}: {}",
+            trouble.since.elapsed().as_secs_f64(),
             trouble.endpoint,
             trouble.text
         ))

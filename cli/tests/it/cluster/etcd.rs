@@ -74,11 +74,12 @@ fn masters_outlive_their_etcd_and_go_on_when_it_is_back() {
     let etcd = etcd_pid(&cluster).expect("it runs");
     let (_, epoch) = cluster.leader();
     signal(etcd, Signal::SIGSTOP);
-    let web = cluster.addresses("web");
-    wait_for("a master says why it is not ready", || {
-        let (code, said) = get(&web[0], "/readyz")?;
-        (code == 503 && said.contains("etcd does not answer")).then_some(())
-    });
+    for web in cluster.addresses("web") {
+        wait_for("every master says why it is not ready", || {
+            let (code, said) = get(&web, "/readyz")?;
+            (code == 503 && said.contains("etcd does not answer")).then_some(())
+        });
+    }
     signal(etcd, Signal::SIGCONT);
     let after = cluster.submit(&["--", "true"]);
     cluster.wait_driver(&after, "FINISHED");

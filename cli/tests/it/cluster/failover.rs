@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{Cluster, expect_code, run, start, text, wait_for};
 
-/// Far longer than the election timeouts, so that another leads before the old leader goes on.
+/// Far longer than election timeouts and leases, so that another leads before the old leader goes on.
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[test]
@@ -61,9 +61,17 @@ fn a_killed_master_rejoins_when_it_is_started_again() {
 
 #[test]
 fn a_stopped_leader_steps_down_and_never_serves_a_stale_status() {
-    let cluster = Cluster::start(&[]);
+    a_stopped_leader(&Cluster::start(&[]));
+}
+
+#[test]
+fn a_leader_on_etcd_that_was_stopped_past_its_lease_does_not_either() {
+    a_stopped_leader(&Cluster::start(&["--engine", "etcd"]));
+}
+
+fn a_stopped_leader(cluster: &Cluster) {
     let (old, epoch) = cluster.leader();
-    let old_rpc = address_of(&cluster, &old);
+    let old_rpc = address_of(cluster, &old);
     let id = cluster.submit(&["--", "sleep", "1000"]);
     cluster.wait_driver(&id, "RUNNING");
     cluster.signal(&old, Signal::SIGSTOP);
