@@ -12,4 +12,5 @@ mod failover;
 mod jobs;
 mod masters;
 mod membership;
+mod moving;
 mod wordcount;
