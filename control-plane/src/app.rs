@@ -14,7 +14,6 @@ use interrex_persistence::{backend::Backend, election::MasterInfo};
 use interrex_proto::{limits, v1::FILE_DESCRIPTOR_SET};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
-    sync::watch,
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
@@ -35,10 +34,8 @@ use crate::{
     options::{MasterConfig, RestOptions},
     runtime::{
         RoleOptions,
-        clock::MonotonicClock,
-        handle::{MasterHandle, Role, Shared},
+        handle::{MasterHandle, Shared},
         peers::Peers,
-        pulse::Pulse,
         role::RoleTask,
         tasks::{OnEnd, Tasks},
     },
@@ -151,20 +148,9 @@ impl Master {
         listeners: Listeners,
         backend: Backend,
     ) -> Result<RunningMaster, StartError> {
-        let shared = Arc::new(Shared {
-            me: options.me.clone(),
-            admin: Arc::clone(&backend.admin),
-            leaders: backend.election.observe(),
-            role: watch::Sender::new(Role::Standby),
-            port: watch::Sender::new(None),
-            restores: watch::Sender::new(None),
-            view: watch::Sender::new(Arc::default()),
-            stopping: watch::Sender::new(false),
-            pulse: Pulse::start(),
-            clock: MonotonicClock::start(),
-        });
-        let handle = MasterHandle::new(Arc::clone(&shared));
+        let shared = Arc::new(Shared::new(&options.me, &backend));
         let (peers, tasks) = (Arc::new(Peers::default()), Tasks::default());
+        let handle = MasterHandle::new(Arc::clone(&shared));
         let servers_stop = CancellationToken::new();
         let (rpc_addr, rest_addr, web_addr) = listeners.addresses();
         let Listeners { rpc, rest, web, .. } = listeners;
@@ -177,9 +163,9 @@ impl Master {
             heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
             at_most_once_lease: options.cluster.at_most_once_lease(),
         };
+        let snapshots = snapshots::service(handle.clone(), tasks.clone());
         let peer_routes = backend.peer_routes.clone().unwrap_or_default();
-        let peer_routes =
-            peer_routes.add_service(snapshots::service(handle.clone(), tasks.clone()));
+        let peer_routes = peer_routes.add_service(snapshots);
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
         tasks.spawn_detached(

@@ -323,9 +323,10 @@ impl<R: Read> Hashed<R> {
 
     fn broken(&self, part: Part, source: io::Error) -> SnapshotFileError {
         let at = self.at;
-        match source.kind() {
-            ErrorKind::UnexpectedEof => SnapshotFileError::Truncated { at, part },
-            _other => SnapshotFileError::Io { at, source },
+        if source.kind() == ErrorKind::UnexpectedEof {
+            SnapshotFileError::Truncated { at, part }
+        } else {
+            SnapshotFileError::Io { at, source }
         }
     }
 

@@ -13,7 +13,7 @@ use interrex_core::{
     transition::Reply,
 };
 use interrex_persistence::{
-    backend::BackendAdmin,
+    backend::{Backend, BackendAdmin},
     election::{LeaderView, MasterInfo},
     error::AdminError,
 };
@@ -106,6 +106,26 @@ impl Role {
             Self::Campaigning => "campaigning",
             Self::Recovering => "recovering",
             Self::Leading => "leader",
+        }
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// What a master that does not lead yet shares.
+    pub(crate) fn new(me: &MasterInfo, backend: &Backend) -> Self {
+        Self {
+            me: me.clone(),
+            admin: Arc::clone(&backend.admin),
+            leaders: backend.election.observe(),
+            role: watch::Sender::new(Role::Standby),
+            port: watch::Sender::new(None),
+            restores: watch::Sender::new(None),
+            view: watch::Sender::new(Arc::default()),
+            stopping: watch::Sender::new(false),
+            pulse: Pulse::start(),
+            clock: MonotonicClock::start(),
         }
     }
 }

@@ -199,24 +199,15 @@ impl RoleTask {
     async fn lead(&self, leadership: &Leadership, stop: &CancellationToken) -> Ended {
         let epoch = Epoch(leadership.epoch.0);
         let began = Instant::now();
-        self.set_role(Role::Recovering);
-        let recovered = match self.open(leadership).await {
-            Ok(recovered) => recovered,
-            Err(error) => return Ended::NotOpened(error),
-        };
         let heartbeats = Arc::new(Heartbeats::default());
-        let taken = match self.recover(epoch, recovered, &heartbeats).await {
-            Ok(taken) => taken,
-            Err(Unfit::Restoring { snapshot }) => {
-                return self.await_restore(snapshot, leadership, stop).await;
-            }
-            Err(error) => return Ended::Unfit(error),
-        };
         let Taken {
             machine,
             view,
             quarantined,
-        } = taken;
+        } = match self.take_over(leadership, &heartbeats, stop).await {
+            Ok(taken) => taken,
+            Err(ended) => return ended,
+        };
         metrics::histogram!("interrex_recovery_duration_seconds")
             .record(began.elapsed().as_secs_f64());
 
@@ -277,6 +268,25 @@ impl RoleTask {
             self.restore(order, leadership).await;
         }
         Ended::SteppedDown(reason)
+    }
+
+    /// Opens the epoch and makes a leader of what is stored; or how the leadership has ended, if it could not.
+    async fn take_over(
+        &self,
+        leadership: &Leadership,
+        heartbeats: &Arc<Heartbeats>,
+        stop: &CancellationToken,
+    ) -> Result<Taken, Ended> {
+        self.set_role(Role::Recovering);
+        let recovered = self.open(leadership).await.map_err(Ended::NotOpened)?;
+        let epoch = Epoch(leadership.epoch.0);
+        match self.recover(epoch, recovered, heartbeats).await {
+            Ok(taken) => Ok(taken),
+            Err(Unfit::Restoring { snapshot }) => {
+                Err(self.await_restore(snapshot, leadership, stop).await)
+            }
+            Err(error) => Err(Ended::Unfit(error)),
+        }
     }
 
     /// Serves nobody, and carries out `order`.

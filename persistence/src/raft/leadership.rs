@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use interrex_proto::clock;
 use openraft::{Instant as _, RaftMetrics, ServerState, async_runtime::WatchReceiver};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -286,6 +287,9 @@ fn figures(node: &Node, running: &Running) -> LogSize {
         purged: raft.purged.map(|id| id.index),
         snapshot: raft.snapshot.map(|id| id.index),
     });
+    if let Some(age) = node.applied().snapshots.age(clock::now_ms()) {
+        metrics::snapshot_age(age);
+    }
     let sight = Sight::of(&raft);
     metrics::quorum_age(if sight.leads {
         sight.confirmed.unwrap_or_default()

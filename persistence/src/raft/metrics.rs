@@ -17,6 +17,7 @@ const COMMITTED: &str = "interrex_raft_committed_index";
 const APPLIED: &str = "interrex_raft_applied_index";
 const PURGED: &str = "interrex_raft_purged_index";
 const SNAPSHOT: &str = "interrex_raft_snapshot_index";
+const SNAPSHOT_AGE: &str = "interrex_snapshot_age_seconds";
 const LOG_BYTES: &str = "interrex_raft_log_bytes";
 const FSYNCS: &str = "interrex_raft_fsyncs_total";
 const FSYNC_P99: &str = "interrex_raft_fsync_p99_seconds";
@@ -59,6 +60,11 @@ pub(super) fn describe() {
     describe_gauge!(APPLIED, "Newest entry in the records");
     describe_gauge!(PURGED, "Newest entry removed from the log");
     describe_gauge!(SNAPSHOT, "Newest entry in the snapshot");
+    describe_gauge!(
+        SNAPSHOT_AGE,
+        Unit::Seconds,
+        "Age of the newest snapshot that raft took by itself; none yet: absent"
+    );
     describe_gauge!(LOG_BYTES, Unit::Bytes, "Size of the log on the disk");
     describe_counter!(FSYNCS, "Syncs of the log");
     describe_gauge!(
@@ -126,6 +132,10 @@ pub(super) fn log_size(size: LogSize) {
     gauge!(LOG_BYTES).set(size.bytes as f64);
     counter!(FSYNCS).absolute(size.fsyncs);
     gauge!(FSYNC_P99).set(size.fsync_p99.as_secs_f64());
+}
+
+pub(super) fn snapshot_age(age: Duration) {
+    gauge!(SNAPSHOT_AGE).set(age.as_secs_f64());
 }
 
 pub(super) fn quorum_age(age: Duration) {

@@ -13,7 +13,11 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Seek, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, UNIX_EPOCH},
 };
 
 use super::{
@@ -73,6 +77,8 @@ pub(super) struct TempFile(pub(super) PathBuf);
 pub(super) struct Snapshots {
     dir: PathBuf,
     newest: Mutex<Option<(SnapshotMeta, PathBuf)>>,
+    /// When the newest was written, in milliseconds since 1970; 0: there is none.
+    written_at: AtomicU64,
 }
 
 // === impl Image ===
@@ -195,6 +201,7 @@ impl Snapshots {
         let store = Self {
             dir: dir.to_owned(),
             newest: Mutex::new(None),
+            written_at: AtomicU64::new(0),
         };
         let Some(path) = newest else {
             return Ok((store, None));
@@ -273,6 +280,14 @@ impl Snapshots {
         )))
     }
 
+    /// How old the newest one is at `now_ms`; `None` where there is none.
+    pub(super) fn age(&self, now_ms: u64) -> Option<Duration> {
+        match self.written_at.load(Ordering::Relaxed) {
+            0 => None,
+            written_at => Some(Duration::from_millis(now_ms.saturating_sub(written_at))),
+        }
+    }
+
     /// A name for a file that is being written or received; removed at the next start if it stays behind.
     pub(super) fn temp(&self) -> TempFile {
         TempFile(
@@ -288,6 +303,7 @@ impl Snapshots {
             .as_ref()
             .is_some_and(|(other, _)| other.last_log_id > meta.last_log_id);
         if !superseded {
+            self.written_at.store(written_at(&path), Ordering::Relaxed);
             *newest = Some((meta, path));
         }
         let keep = newest.as_ref().map(|(_, path)| path.clone());
@@ -303,6 +319,15 @@ impl Snapshots {
             }
         }
     }
+}
+
+/// When the file was written, in milliseconds since 1970.
+fn written_at(path: &Path) -> u64 {
+    let modified = fs::metadata(path).and_then(|found| found.modified()).ok();
+    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// Sorts like the entries it covers.
@@ -371,6 +396,9 @@ mod tests {
         assert_eq!(read.last.unwrap().index, 9);
         assert_eq!(read.store, image(9).store);
         assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
+        let later = interrex_proto::clock::now_ms() + 60_000;
+        let age = snapshots.age(later).unwrap();
+        assert!(age >= Duration::from_secs(59) && age < Duration::from_secs(600));
     }
 
     #[test]

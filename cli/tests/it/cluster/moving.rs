@@ -287,8 +287,13 @@ fn a_snapshot_file_is_whole_or_refused_with_what_is_wrong() {
         &["a new cluster"],
     );
     masters.stop();
+    inspects_what_was_saved(&place, path);
+    refuses_what_is_damaged(&place, &file);
+    leaves_nothing_half_written(&place);
+}
 
-    // Without any cluster.
+/// Without any cluster.
+fn inspects_what_was_saved(place: &Place, path: &str) {
     let report: Value = {
         let output = place.run(&["snapshot", "inspect", path, "--sample", "1", "-o", "json"]);
         expect_code(&output, 0);
@@ -302,8 +307,10 @@ fn a_snapshot_file_is_whole_or_refused_with_what_is_wrong() {
     let output = place.run(&["snapshot", "inspect", path]);
     expect_code(&output, 0);
     assert!(text(&output).contains("SUBMITTED 1"), "{}", text(&output));
+}
 
-    let whole = std::fs::read(&file).expect("the file");
+fn refuses_what_is_damaged(place: &Place, file: &Path) {
+    let whole = std::fs::read(file).expect("the file");
     let bad = place.path("bad.snapshot");
     let bad_path = bad.to_str().expect("UTF-8");
     std::fs::write(&bad, &whole[..whole.len() / 2]).expect("written");
@@ -332,7 +339,10 @@ fn a_snapshot_file_is_whole_or_refused_with_what_is_wrong() {
         1,
         &["none"],
     );
-    // Nobody is there to save from; nothing half-written is left.
+}
+
+/// Nobody is there to save from.
+fn leaves_nothing_half_written(place: &Place) {
     let unsaved = place.path("unsaved.snapshot");
     let args = [
         "snapshot",

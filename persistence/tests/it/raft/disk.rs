@@ -1,6 +1,6 @@
 //! What the disk keeps, and what happens when it does not.
 
-use std::{fs, io::Write};
+use std::{fs, io::Write, path::Path};
 
 use interrex_persistence::{
     error::{CommitError, OpenError},
@@ -137,6 +137,30 @@ async fn a_missing_log_of_a_member_is_not_taken_for_a_new_one() {
     );
 }
 
+/// Waits until the log is far smaller than the 80 KiB of 600 entries, and of all snapshots one is left.
+async fn little_is_kept(dir: &Path) {
+    let log = dir.join("log");
+    let size = || -> u64 {
+        fs::read_dir(&log)
+            .unwrap()
+            .map(|e| e.unwrap().metadata().map_or(0, |m| m.len()))
+            .sum()
+    };
+    eventually("the log is cut", || match size() {
+        bytes if bytes < 30 << 10 => Ok(()),
+        bytes => Err(format!("{bytes} bytes")),
+    })
+    .await;
+    let snapshots = dir.join("snapshots");
+    eventually("one snapshot is kept", || {
+        match fs::read_dir(&snapshots).unwrap().count() {
+            1 => Ok(()),
+            files => Err(format!("{files} files")),
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_is_cut_behind_snapshots_and_a_late_follower_gets_one() {
     let mut cluster = Cluster::start(&["m1", "m2", "m3"], small).await;
@@ -150,23 +174,7 @@ async fn the_log_is_cut_behind_snapshots_and_a_late_follower_gets_one() {
     for key in 1..600 {
         cluster.put(&leader, leadership.epoch, key).await.unwrap();
     }
-    let log = cluster.dir(&leader).join("log");
-    let size = || -> u64 {
-        fs::read_dir(&log)
-            .unwrap()
-            .map(|e| e.unwrap().metadata().map_or(0, |m| m.len()))
-            .sum()
-    };
-    // 600 entries are 80 KiB; 60 and two files are far less.
-    eventually("the log is cut", || {
-        let bytes = size();
-        if bytes < 30 << 10 {
-            Ok(())
-        } else {
-            Err(format!("{bytes} bytes"))
-        }
-    })
-    .await;
+    little_is_kept(&cluster.dir(&leader)).await;
     cluster.up(late).await;
     eventually("the late one catches up", || {
         let members = cluster.backend(&leader).admin.members();
