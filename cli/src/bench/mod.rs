@@ -9,6 +9,7 @@ mod own;
 mod recover;
 mod report;
 mod schedule;
+mod snapshot;
 mod submit;
 
 use clap::Subcommand;
@@ -24,6 +25,7 @@ Examples:
   interrex bench submit --engine etcd --compare-etcd
   interrex bench recover --drivers 100000
   interrex bench schedule --workers 2000 --apps 500 --queued 100000
+  interrex bench snapshot --drivers 100000
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
 
@@ -57,6 +59,9 @@ enum BenchCommand {
         after_help = "Example:\n  interrex bench schedule --workers 2000,10000 --apps 500,2000"
     )]
     Schedule(schedule::ScheduleArgs),
+    /// Saving a snapshot, and restoring it into a new cluster
+    #[command(after_help = "Example:\n  interrex bench snapshot --drivers 100000")]
+    Snapshot(snapshot::SnapshotBenchArgs),
 }
 
 /// Runs `interrex bench`.
@@ -67,5 +72,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Submit(args) => submit::run(args, format).await,
         BenchCommand::Recover(args) => recover::run(args, format).await,
         BenchCommand::Schedule(args) => schedule::run(&args, format),
+        BenchCommand::Snapshot(args) => snapshot::run(args, format).await,
     }
 }

@@ -3,8 +3,8 @@
 //! A snapshot under its final name is always whole: it is written beside it, synced, read through, and then renamed.
 
 mod inspect;
-mod restore;
-mod save;
+pub(crate) mod restore;
+pub(crate) mod save;
 
 use std::{fs::File, io::BufReader, path::Path};
 

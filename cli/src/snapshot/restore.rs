@@ -51,7 +51,7 @@ pub(super) struct RestoreArgs {
 
 /// What was restored, and who leads over it.
 #[derive(Debug, Serialize)]
-struct Outcome {
+pub(crate) struct Outcome {
     #[serde(flatten)]
     restored: RestoreSnapshotResponse,
     leader: String,
@@ -60,22 +60,31 @@ struct Outcome {
 
 /// Runs `interrex snapshot restore`.
 pub(super) async fn run(args: RestoreArgs) -> Done {
-    // Before anything is sent: a damaged file is the caller's to know about, not the cluster's.
-    read(&args.file)?;
-    let client = args.connect.snapshots()?;
-    let restore = client.restore(args.keep_quarantined, || pieces(&args.file));
-    let restored = args.connect.patiently(restore).await?;
-    let (leader, epoch) = leader(&args.connect.client()?, restored.epoch_floor).await?;
-    let outcome = Outcome {
-        restored,
-        leader,
-        epoch,
-    };
+    let outcome = from_file(&args.connect, &args.file, args.keep_quarantined).await?;
     match args.output.output {
         Format::Json => output::json(&outcome)?,
         Format::Table => output::data(&outcome.text())?,
     }
     Ok(Exit::Ok)
+}
+
+/// Restores the snapshot `file`, and waits until somebody leads over its records.
+pub(crate) async fn from_file(
+    connect: &Connect,
+    file: &Path,
+    keep_quarantined: bool,
+) -> Result<Outcome, Failure> {
+    // Before anything is sent: a damaged file is the caller's to know about, not the cluster's.
+    read(file)?;
+    let client = connect.snapshots()?;
+    let restore = client.restore(keep_quarantined, || pieces(file));
+    let restored = connect.patiently(restore).await?;
+    let (leader, epoch) = leader(&connect.client()?, restored.epoch_floor).await?;
+    Ok(Outcome {
+        restored,
+        leader,
+        epoch,
+    })
 }
 
 /// The file's bytes, read by a thread. A file that cannot be read any more ends early, which its checksum shows.

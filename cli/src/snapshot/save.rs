@@ -43,13 +43,13 @@ pub(super) struct SaveArgs {
 
 /// What was saved.
 #[derive(Debug, Serialize)]
-struct Saved {
+pub(crate) struct Saved {
     file: PathBuf,
-    bytes: u64,
+    pub(crate) bytes: u64,
     sha256: String,
     /// The master that sent it.
     master: String,
-    header: SnapshotHeader,
+    pub(crate) header: SnapshotHeader,
 }
 
 /// A file that is gone when this is, unless it was kept.
@@ -66,17 +66,32 @@ pub(super) async fn run(args: SaveArgs) -> Done {
             "{shown} exists; give --force to replace it"
         )));
     }
-    let client = args.connect.snapshots()?;
+    let saved = to_file(&args.connect, args.file, args.stale_ok).await?;
+    match args.output.output {
+        Format::Json => output::json(&saved)?,
+        Format::Table => output::data(&saved.text())?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Saves a snapshot as `file`, which is replaced when the new one is whole.
+pub(crate) async fn to_file(
+    connect: &Connect,
+    file: PathBuf,
+    stale_ok: bool,
+) -> Result<Saved, Failure> {
+    let shown = file.display().to_string();
+    let client = connect.snapshots()?;
     let io_at = |error: io::Error| Failure::io(&shown, &error);
-    let mut partial = Partial::beside(&args.file);
+    let mut partial = Partial::beside(&file);
     let mut out = BufWriter::new(File::create(&partial.path).map_err(io_at)?);
-    let saving = args.connect.patiently(client.save(args.stale_ok)).await;
-    let mut saving = saving.map_err(|error| with_advice(error, args.stale_ok))?;
+    let saving = connect.patiently(client.save(stale_ok)).await;
+    let mut saving = saving.map_err(|error| with_advice(error, stale_ok))?;
     while let Some(piece) = saving.next().await? {
         out.write_all(&piece).map_err(io_at)?;
     }
-    let file = out.into_inner().map_err(|e| io_at(e.into_error()))?;
-    file.sync_all().map_err(io_at)?;
+    let written = out.into_inner().map_err(|e| io_at(e.into_error()))?;
+    written.sync_all().map_err(io_at)?;
     // Read through: a stream that ended early is told only by the file itself.
     let whole = read(&partial.path).map_err(|failure| Failure {
         message: format!(
@@ -85,19 +100,14 @@ pub(super) async fn run(args: SaveArgs) -> Done {
         ),
         ..failure
     })?;
-    partial.keep_as(&args.file).map_err(io_at)?;
-    let saved = Saved {
-        file: args.file,
+    partial.keep_as(&file).map_err(io_at)?;
+    Ok(Saved {
+        file,
         bytes: whole.bytes,
         sha256: whole.digest.to_string(),
         master: saving.master,
         header: whole.header,
-    };
-    match args.output.output {
-        Format::Json => output::json(&saved)?,
-        Format::Table => output::data(&saved.text())?,
-    }
-    Ok(Exit::Ok)
+    })
 }
 
 /// Says what can be done when nobody confirms that a snapshot is current.

@@ -18,6 +18,7 @@ mod agents;
 mod app_failover;
 mod apps;
 mod control;
+mod corpus;
 mod failover;
 mod hand_over;
 mod heartbeats;

@@ -102,3 +102,13 @@ fn recovery_is_measured_with_the_memory_of_the_master() {
             > 1 << 20
     );
 }
+
+#[test]
+fn saving_and_restoring_a_snapshot_are_measured() {
+    let found = lines(&["snapshot", "--drivers", "50", "--masters", "1"]);
+    let metrics = &found[0]["metrics"];
+    assert!(metrics["records"].as_u64().expect("a count") >= 100);
+    for figure in ["save_seconds", "restore_seconds"] {
+        assert!(metrics[figure].as_f64().expect("a figure") > 0.0, "{figure}");
+    }
+}
