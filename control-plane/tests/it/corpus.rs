@@ -38,10 +38,6 @@ use crate::support::{
 
 const EXPECTED: &str = "expected.json";
 const SNAPSHOT: &str = "cluster.snapshot";
-/// How a file is called whose zeros at the end are left out, before its whole length.
-const TRIMMED: &str = ".trimmed-";
-/// Files from here on are trimmed.
-const TRIM_FROM: u64 = 64 << 10;
 
 /// Records by `kind/id`, as JSON.
 type Shown = BTreeMap<String, Value>;
@@ -136,7 +132,7 @@ fn raft_options(me: MasterInfo, dir: &Path) -> RaftOptions {
 async fn raft_directories_of_earlier_builds_are_read() {
     for corpus in corpora() {
         let dir = tempfile::tempdir().expect("a directory");
-        unpack(&corpus.join("raft"), dir.path()).expect("copied");
+        copy(&corpus.join("raft"), dir.path()).expect("copied");
         let backend = raft::open(raft_options(me(), dir.path())).await;
         check(&corpus, recover(backend.expect("a backend")).await);
     }
@@ -146,7 +142,7 @@ async fn raft_directories_of_earlier_builds_are_read() {
 async fn sled_directories_of_earlier_builds_are_read() {
     for corpus in corpora() {
         let dir = tempfile::tempdir().expect("a directory");
-        unpack(&corpus.join("sled"), dir.path()).expect("copied");
+        copy(&corpus.join("sled"), dir.path()).expect("copied");
         let options = SledOptions {
             data_dir: dir.path().to_owned(),
             me: me(),
@@ -167,8 +163,7 @@ fn snapshots_of_earlier_builds_are_read() {
 
 // --- making one ------------------------------------------------------------------------------------------------------
 
-/// Runs the same cluster on both engines, and keeps what they have written. The records differ in nothing but times and ids,
-/// so the second engine is given the first one's by a restore.
+/// Lets a cluster live, moves it from raft to sled and back, and keeps what they have written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes a new corpus; see the module's documentation"]
 async fn write_a_corpus() {
@@ -216,8 +211,8 @@ async fn write_a_corpus() {
     let sled_dir = same_records_in_sled(&last).await;
 
     fs::create_dir_all(&corpus).unwrap();
-    pack(raft_dir.path(), &corpus.join("raft")).unwrap();
-    pack(sled_dir.path(), &corpus.join("sled")).unwrap();
+    copy(raft_dir.path(), &corpus.join("raft")).unwrap();
+    copy(sled_dir.path(), &corpus.join("sled")).unwrap();
     fs::write(corpus.join(SNAPSHOT), &last).unwrap();
     let shown = show(
         &SnapshotFile::read(last.as_slice())
@@ -380,60 +375,16 @@ async fn same_records_in_sled(snapshot: &[u8]) -> tempfile::TempDir {
     dir
 }
 
-/// Copies a data directory into the tree.
-fn pack(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a data directory, without what belongs to a process.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
-        let (path, name) = {
-            let entry = entry?;
-            (entry.path(), entry.file_name())
-        };
+        let entry = entry?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
-            pack(&path, &to.join(name))?;
-            continue;
-        }
-        let name = name.to_string_lossy().into_owned();
-        let bytes = fs::read(&path)?;
-        if name == "LOCK" {
-            continue;
-        }
-        if (bytes.len() as u64) < TRIM_FROM {
-            fs::write(to.join(name), bytes)?;
-            continue;
-        }
-        let kept = bytes
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |at| at + 1);
-        let trimmed = format!("{name}{TRIMMED}{}", bytes.len());
-        fs::write(to.join(trimmed), &bytes[..kept])?;
-    }
-    Ok(())
-}
-
-/// Copies a data directory out of the tree.
-fn unpack(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let (path, name) = {
-            let entry = entry?;
-            (entry.path(), entry.file_name())
-        };
-        let name = name.to_string_lossy().into_owned();
-        if path.is_dir() {
-            unpack(&path, &to.join(name))?;
-            continue;
-        }
-        let (name, len) = match name.split_once(TRIMMED) {
-            Some((name, len)) => (name.to_owned(), len.parse().ok()),
-            None => (name, None),
-        };
-        fs::copy(&path, to.join(&name))?;
-        if let Some(len) = len {
-            File::options()
-                .write(true)
-                .open(to.join(&name))?
-                .set_len(len)?;
+            self::copy(&path, &copy)?;
+        } else if entry.file_name() != "LOCK" {
+            fs::copy(&path, copy)?;
         }
     }
     Ok(())
