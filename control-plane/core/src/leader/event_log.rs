@@ -145,11 +145,13 @@ mod tests {
     fn the_oldest_records_are_forgotten_when_enough_newer_events_are_kept() {
         let mut log = EventLog::new(Epoch(1), 4, &[], EventSequence(0));
         let deleted = |mutations: Vec<Mutation>| -> Vec<(u64, u64)> {
-            let range = |mutation: &Mutation| match mutation {
-                Mutation::DeleteEvents { first, last } => Some((first.0, last.0)),
-                _ => None,
-            };
-            mutations.iter().filter_map(range).collect()
+            let mut deleted = Vec::new();
+            for mutation in mutations {
+                if let Mutation::DeleteEvents { first, last } = mutation {
+                    deleted.push((first.0, last.0));
+                }
+            }
+            deleted
         };
         assert_eq!(deleted(log.store(facts(3))), []);
         assert_eq!(deleted(log.store(facts(2))), [], "two would be too few");

@@ -90,12 +90,11 @@ fn poll(machine: &mut LeaderMachine, now: Timestamp) -> Vec<Output> {
     };
     let mut outputs = machine.poll(now);
     for output in &mut outputs {
-        match output {
-            Output::Commit { mutations, .. } => *mutations = without_events(mutations.clone()),
-            Output::Publish(publication) => {
-                publication.mutations = without_events(publication.mutations.clone());
-            }
-            _ => {}
+        if let Output::Commit { mutations, .. } = output {
+            *mutations = without_events(mutations.clone());
+        }
+        if let Output::Publish(publication) = output {
+            publication.mutations = without_events(publication.mutations.clone());
         }
     }
     let nothing = Publication {
@@ -708,11 +707,12 @@ fn the_events_of_a_batch_are_one_record_in_it() {
         let Some(Output::Commit { mutations, .. }) = outputs.last() else {
             panic!("{outputs:?}")
         };
-        let records = mutations.iter().filter_map(|mutation| match mutation {
-            Mutation::PutEvents(events) => Some(events),
-            _ => None,
-        });
-        let records: Vec<_> = records.collect();
+        let mut records = Vec::new();
+        for mutation in mutations.iter() {
+            if let Mutation::PutEvents(events) = mutation {
+                records.push(events);
+            }
+        }
         assert_eq!(records.len(), 1, "{records:?}");
         let told = |event: &Event| format!("{} {}", event.sequence.0, event.fact.kind);
         records[0].iter().map(told).collect()

@@ -115,7 +115,7 @@ fn an_application_and_its_executors_are_told() {
     ];
     let mut registered = told(&cluster.last);
     registered.sort();
-    let mut sorted = want.clone();
+    let mut sorted = want;
     sorted.sort();
     assert_eq!(registered, sorted);
     let lowered = cluster.apply(request(&id, &[ExecutorTarget::of_default(1)]));

@@ -219,7 +219,7 @@ fn death_is_one_transition() {
         reply: Reply::Done,
     };
     let mut dies = expire(&mut cluster, "w1");
-    let death = [format!("WORKER_DEAD w1"), format!("DRIVER_ERROR {d}")];
+    let death = ["WORKER_DEAD w1".to_owned(), format!("DRIVER_ERROR {d}")];
     assert_eq!(told(&dies), death);
     dies.events.clear();
     assert_eq!(dies, want);
