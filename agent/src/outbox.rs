@@ -126,6 +126,13 @@ impl Outbox {
         self.entries.insert(sequence, entry);
     }
 
+    /// A number that no report has and no other call returns: larger than all before.
+    pub fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        number
+    }
+
     /// Adds a report, in place of an older one about the same work. Returns the report where it must be written to
     /// disk, and the number of a written one that it replaces.
     pub fn add(
@@ -133,8 +140,7 @@ impl Outbox {
         body: work_report::Body,
         now: Duration,
     ) -> (Option<WorkReport>, Option<u64>) {
-        let sequence = self.next;
-        self.next = self.next.saturating_add(1);
+        let sequence = self.number();
         let key = key_of(&body);
         let durable = is_result(&body);
         let report = WorkReport {

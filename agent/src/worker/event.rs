@@ -26,6 +26,8 @@ pub enum Event {
     RegistrationWanted {
         /// On which stream.
         stream: StreamId,
+        /// The largest epoch that the session has observed; orders of smaller ones count no more from here on.
+        seen: u64,
     },
     /// A leader took the registration.
     Attached {

@@ -134,7 +134,10 @@ impl WorkerMachine {
         // Before anything is heard: an acknowledgement that comes too late gives nothing.
         self.heed_lease(now, &mut actions);
         match event {
-            Event::RegistrationWanted { stream } => self.register(stream, &mut actions),
+            Event::RegistrationWanted { stream, seen } => {
+                self.raise_epoch(seen, &mut actions);
+                self.register(stream, &mut actions);
+            }
             Event::Attached {
                 epoch,
                 master,

@@ -394,7 +394,9 @@ impl Pump {
 
 fn from_session(event: SessionEvent) -> Event {
     match event {
-        SessionEvent::RegistrationWanted { stream } => Event::RegistrationWanted { stream },
+        SessionEvent::RegistrationWanted { stream, seen } => {
+            Event::RegistrationWanted { stream, seen }
+        }
         SessionEvent::Attached {
             epoch,
             master,

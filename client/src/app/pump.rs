@@ -201,7 +201,7 @@ impl AppPump {
 
     async fn on_session(&mut self, event: SessionEvent) -> Option<AppEnd> {
         match event {
-            SessionEvent::RegistrationWanted { stream } => self.register(stream).await,
+            SessionEvent::RegistrationWanted { stream, .. } => self.register(stream).await,
             SessionEvent::Attached {
                 epoch, registered, ..
             } => {

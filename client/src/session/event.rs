@@ -20,6 +20,8 @@ pub enum SessionEvent {
     RegistrationWanted {
         /// Where to send it.
         stream: StreamId,
+        /// The largest epoch observed so far. No order of a smaller one is passed on any more.
+        seen: u64,
     },
     /// A leader has accepted the registration. Comes again, without a [`Detached`](Self::Detached) between, when
     /// the same leader has asked for another registration.

@@ -134,10 +134,11 @@ impl SessionMachine {
     }
 
     fn on_opened(&mut self, stream: StreamId, out: &mut Vec<Output>) {
+        let seen = self.seen;
         if let Some(link) = self.link_mut(stream)
             && matches!(link.state, LinkState::Dialling { .. })
         {
-            want_registration(link, stream, out);
+            want_registration(link, stream, seen, out);
         }
     }
 
@@ -186,6 +187,7 @@ impl SessionMachine {
     }
 
     fn on_timer(&mut self, now: Moment, out: &mut Vec<Output>) {
+        let seen = self.seen;
         let attached = self.attachment.is_some();
         let mut given_up = Vec::new();
         for link in &mut self.links {
@@ -210,7 +212,7 @@ impl SessionMachine {
                 } => match registration {
                     Registration::Sent { .. } => given_up.push((stream, "no answer")),
                     Registration::Refused { .. } | Registration::Standby { .. } => {
-                        want_registration(link, stream, out);
+                        want_registration(link, stream, seen, out);
                     }
                     Registration::Wanted | Registration::Accepted => {}
                 },
@@ -225,11 +227,12 @@ impl SessionMachine {
 
     /// Asks the role for a registration on `stream`, unless it is being asked already.
     fn register_again(&mut self, stream: StreamId, out: &mut Vec<Output>) {
+        let seen = self.seen;
         if let Some(link) = self.link_mut(stream)
             && let LinkState::Open { registration, .. } = link.state
             && registration != Registration::Wanted
         {
-            want_registration(link, stream, out);
+            want_registration(link, stream, seen, out);
         }
     }
 
@@ -301,10 +304,13 @@ impl SessionMachine {
     }
 }
 
-fn want_registration(link: &mut Link, stream: StreamId, out: &mut Vec<Output>) {
+fn want_registration(link: &mut Link, stream: StreamId, seen: u64, out: &mut Vec<Output>) {
     link.state = LinkState::Open {
         stream,
         registration: Registration::Wanted,
     };
-    out.push(Output::Notify(SessionEvent::RegistrationWanted { stream }));
+    out.push(Output::Notify(SessionEvent::RegistrationWanted {
+        stream,
+        seen,
+    }));
 }

@@ -183,7 +183,7 @@ impl Harness {
             Output::Close { stream } => {
                 assert!(self.live.remove(stream).is_some(), "closed a dead stream");
             }
-            Output::Notify(SessionEvent::RegistrationWanted { stream }) => {
+            Output::Notify(SessionEvent::RegistrationWanted { stream, .. }) => {
                 self.wanted.push(*stream);
             }
             Output::Notify(SessionEvent::Attached { epoch, .. }) => {
@@ -268,7 +268,7 @@ impl Harness {
                 stream,
                 reason: "dead".into(),
             }),
-            Output::Notify(SessionEvent::RegistrationWanted { stream }) => {
+            Output::Notify(SessionEvent::RegistrationWanted { stream, .. }) => {
                 self.step(Input::RegistrationReady {
                     stream,
                     body: registration(),
@@ -319,7 +319,7 @@ fn a_new_leader_on_an_idle_stream_is_registered_with_in_the_same_step() {
         notified(&outputs),
         [
             SessionEvent::Detached { reason },
-            SessionEvent::RegistrationWanted { stream: b }
+            SessionEvent::RegistrationWanted { stream: b, seen: 6 }
         ]
     );
     assert_eq!(harness.machine.seen(), 6);
@@ -552,7 +552,7 @@ fn without_a_leader_the_standbys_are_asked_again() {
     let told = notified(&harness.step(Input::Timer));
     assert_eq!(
         told,
-        streams.map(|stream| SessionEvent::RegistrationWanted { stream })
+        streams.map(|stream| SessionEvent::RegistrationWanted { stream, seen: 0 })
     );
 }
 
@@ -590,7 +590,10 @@ fn a_leader_that_asks_again_gets_a_new_registration_and_stays_adopted() {
     harness.attach(a, 5);
     let reregister = || master_frame::Body::Reregister(v1::Reregister::default());
     let told = notified(&harness.frame(a, 5, reregister()));
-    assert_eq!(told, [SessionEvent::RegistrationWanted { stream: a }]);
+    assert_eq!(
+        told,
+        [SessionEvent::RegistrationWanted { stream: a, seen: 5 }]
+    );
     assert_eq!(
         notified(&harness.frame(a, 5, reregister())),
         [],

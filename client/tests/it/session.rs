@@ -58,7 +58,7 @@ impl Role {
     async fn event(&mut self) -> SessionEvent {
         loop {
             match self.raw_event().await {
-                SessionEvent::RegistrationWanted { stream } => {
+                SessionEvent::RegistrationWanted { stream, .. } => {
                     self.handle.register(stream, worker()).await.unwrap();
                 }
                 event => return event,
@@ -75,7 +75,7 @@ impl Role {
 
     async fn wanted(&mut self) -> StreamId {
         match self.raw_event().await {
-            SessionEvent::RegistrationWanted { stream } => stream,
+            SessionEvent::RegistrationWanted { stream, .. } => stream,
             other => panic!("{other:?} instead of a request for a registration"),
         }
     }

@@ -223,6 +223,8 @@ pub struct RunningExecutor {
 /// All that an agent runs, and what it has not had acknowledged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FullReport {
+    /// Rises with each registration from one work directory; 0: unknown.
+    pub number: u64,
     /// Drivers whose process exists.
     pub drivers: Vec<RunningDriver>,
     /// Executors whose process exists.

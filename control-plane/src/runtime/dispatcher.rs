@@ -76,7 +76,9 @@ impl Dispatcher {
     }
 }
 
-fn order_body(order: WorkerOrder) -> Body {
+/// An order as a frame.
+#[must_use]
+pub fn order_body(order: WorkerOrder) -> Body {
     match order {
         WorkerOrder::LaunchDriver {
             driver,
@@ -122,7 +124,9 @@ fn order_body(order: WorkerOrder) -> Body {
     }
 }
 
-fn notice_body(app: &AppId, notice: AppNotice, view: &ClusterView) -> Body {
+/// A notice to an application as a frame; `view` tells where executors are.
+#[must_use]
+pub fn notice_body(app: &AppId, notice: AppNotice, view: &ClusterView) -> Body {
     let info = |executor: &Executor| Some(executor_info(view, executor));
     match notice {
         AppNotice::ExecutorAdded(executor) => Body::ExecutorAdded(v1::ExecutorAdded {

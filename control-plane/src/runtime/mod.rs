@@ -12,6 +12,7 @@
 //!
 //! `role` owns the life: campaign, recover, lead, step down, campaign again. It never exits before shutdown.
 
+pub mod dispatcher;
 pub mod error;
 pub mod handle;
 pub mod heartbeats;
@@ -23,7 +24,6 @@ pub mod view;
 mod beside;
 mod chronicle;
 pub(crate) mod clock;
-pub(crate) mod dispatcher;
 pub(crate) mod hand_over;
 pub(crate) mod heartbeat_acks;
 pub(crate) mod ignored;

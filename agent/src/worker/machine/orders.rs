@@ -166,6 +166,11 @@ impl WorkerMachine {
     /// Whatever is refused is told: an order that is dropped in silence would be sent again for ever.
     fn take(&mut self, launch: Launch, at_most_once: bool, now: Now, actions: &mut Actions) {
         let key = launch.key.clone();
+        if at_most_once && self.lease.is_over(now.boot) {
+            // The order may have been on its way for long, and the attempt been started elsewhere meanwhile. If it is still to
+            // run here, the leader orders it again.
+            return self.beat_soon(now);
+        }
         let refusal = if self.stopping {
             Some(Outcome::killed(EndReason::AgentStops.words()))
         } else if let Some(reason) = &self.not_accepting {
@@ -191,12 +196,7 @@ impl WorkerMachine {
         };
         match refusal {
             Some(outcome) => self.report(&key, outcome, now, actions),
-            None => {
-                if at_most_once && self.lease.is_over(now.boot) {
-                    self.beat_soon(now);
-                }
-                self.start_waiting(actions);
-            }
+            None => self.start_waiting(actions),
         }
     }
 

@@ -26,11 +26,13 @@ impl WorkerMachine {
     /// The registration is the full report: everything that holds resources, and everything unacknowledged.
     ///
     /// Launches that wait are left out: they are not running, and a master that sends them again is ignored.
-    pub(super) fn register(&self, stream: StreamId, actions: &mut Actions) {
+    pub(super) fn register(&mut self, stream: StreamId, actions: &mut Actions) {
         let mut registration = RegisterWorker {
             cluster_id: self.options.cluster_id.clone(),
             spec: Some(self.options.spec.clone()),
             unacknowledged: self.outbox.for_registration(),
+            number: self.outbox.number(),
+            seen_epoch: Some(self.options.epoch),
             ..RegisterWorker::default()
         };
         for (key, task) in self.tasks.iter().filter(|(_, task)| task.holds()) {
@@ -180,11 +182,16 @@ impl WorkerMachine {
             }));
             return true;
         }
-        if epoch > seen {
+        self.raise_epoch(epoch, actions);
+        false
+    }
+
+    /// Orders of smaller epochs count no more. What is told from here on holds whatever those have ordered.
+    pub(super) fn raise_epoch(&mut self, epoch: u64, actions: &mut Actions) {
+        if epoch > self.options.epoch {
             self.options.epoch = epoch;
             actions.push(Action::PersistEpoch(epoch));
         }
-        false
     }
 
     /// The next heartbeat: how this worker stands.
@@ -222,9 +229,6 @@ impl WorkerMachine {
         }
         if self.tasks.values().any(Task::needs_lease) {
             actions.push(Action::Renew(self.lease.lease()));
-        }
-        if self.tasks.values().any(|task| task.at_most_once) {
-            self.start_waiting(actions);
         }
     }
 

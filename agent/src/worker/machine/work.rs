@@ -101,6 +101,11 @@ impl WorkerMachine {
         if !self.lease.is_over(now.boot) {
             return;
         }
+        // One that waits may have been started elsewhere before the next lease begins: its order counts no more. If it is
+        // still to run here, the leader orders it again.
+        self.tasks.retain(|_, task| {
+            !(task.at_most_once && matches!(task.state, TaskState::Waiting { .. }))
+        });
         let over: Vec<WorkKey> = self
             .tasks
             .iter()

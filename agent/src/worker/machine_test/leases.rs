@@ -45,11 +45,16 @@ fn stopped(seconds: u64, sequence: u64) -> WorkReport {
 /// `d1` runs under a lease until second 11, and the leader knows it.
 fn running_once() -> WorkerMachine {
     let mut machine = attached();
-    // Without a lease it does not start, and the heartbeat that gets one does not wait.
+    // Without a lease the order is not taken, and the heartbeat that gets one does not wait. The leader repeats the order.
     assert_eq!(machine.handle(at_most_once("d1", 1), at(1)), []);
+    assert!(machine.is_idle());
     assert_eq!(machine.next_deadline(), Some(Duration::from_secs(1)));
-    assert_eq!(machine.handle(Event::Tick, at(1)), [heartbeat(1, &[d(1)])]);
-    assert_eq!(machine.handle(heard(1), at(2)), [leased(d(1), lease(1))]);
+    assert_eq!(machine.handle(Event::Tick, at(1)), [heartbeat(1, &[])]);
+    assert_eq!(machine.handle(heard(1), at(2)), []);
+    assert_eq!(
+        machine.handle(at_most_once("d1", 1), at(2)),
+        [leased(d(1), lease(1))]
+    );
     let told = report(FIRST, &d(1), Outcome::running(), 2);
     assert_eq!(
         machine.handle(started(&d(1)), at(2)),
@@ -138,9 +143,10 @@ fn an_end_that_the_supervisor_saw_to_is_told_in_the_same_words() {
 #[test]
 fn a_start_that_came_too_late_for_its_lease_never_ran() {
     let mut machine = attached();
-    let _waits = machine.handle(at_most_once("d1", 1), at(1));
+    let _too_early = machine.handle(at_most_once("d1", 1), at(1));
     let _beats = machine.handle(Event::Tick, at(1));
-    let _starts = machine.handle(heard(1), at(1));
+    let _lease = machine.handle(heard(1), at(1));
+    let _starts = machine.handle(at_most_once("d1", 1), at(1));
     let too_late = ProcessEvent::NotStarted {
         key: d(1),
         message: "its lease was over before it could be started".to_owned(),
@@ -168,16 +174,31 @@ fn a_leader_that_gives_no_lease_gets_no_such_attempt_started() {
     assert_eq!(machine.handle(at_most_once("d1", 1), at(1)), []);
     let _beats = machine.handle(Event::Tick, at(1));
     assert_eq!(machine.handle(heard(1), at(1)), []);
-    let words = "not started within 30 s: no leader has acknowledged a heartbeat of this agent";
-    let actions = machine.handle(Event::Tick, at(31));
+    assert_eq!(machine.handle(at_most_once("d1", 1), at(2)), []);
+    assert!(machine.is_idle());
+}
+
+/// The masters may have started it elsewhere while there was no lease; only a repeated order says that they have not.
+#[test]
+fn an_order_that_was_waiting_when_the_lease_ended_counts_no_more() {
+    let mut machine = running_once();
+    // It waits for the room that `big` takes.
+    let _starts = machine.handle(frame(launch_driver("big", 1, 3)), at(3));
+    assert_eq!(machine.handle(at_most_once("d2", 1), at(3)), []);
+    let _ended = machine.handle(Event::Tick, at(12));
+    let key = WorkKey::driver("d2", 1);
+    assert!(
+        machine
+            .view()
+            .processes
+            .iter()
+            .all(|process| process.work != key)
+    );
+    let _beats = machine.handle(Event::Tick, at(17));
     assert_eq!(
-        actions.last(),
-        Some(&Action::Store(report(
-            FIRST,
-            &d(1),
-            Outcome::failed(words),
-            31
-        )))
+        machine.handle(heard(3), at(17)),
+        [],
+        "a new lease starts nothing by itself"
     );
 }
 

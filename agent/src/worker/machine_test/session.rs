@@ -44,6 +44,8 @@ fn a_registration_names_everything_that_runs_and_every_unacknowledged_report() {
     let _actions = machine.handle(frame(kill("d9", 1)), at(3));
     let outcome = Outcome::killed("nothing of it runs on this worker");
     let expected = RegisterWorker {
+        number: FIRST + 2,
+        seen_epoch: Some(5),
         cluster_id: "c1".to_owned(),
         spec: Some(spec()),
         drivers: vec![RunningDriver {
@@ -62,7 +64,7 @@ fn a_registration_names_everything_that_runs_and_every_unacknowledged_report() {
     };
     let stream = StreamId::new(9);
     assert_eq!(
-        machine.handle(Event::RegistrationWanted { stream }, at(4)),
+        machine.handle(Event::RegistrationWanted { stream, seen: 5 }, at(4)),
         [Action::Register {
             stream,
             registration: Box::new(expected)
@@ -79,6 +81,7 @@ fn registering_again_at_any_time_says_the_same_and_changes_nothing() {
     for mut machine in [attached(), running(), ended_meanwhile, ending] {
         let want = |stream| Event::RegistrationWanted {
             stream: StreamId::new(stream),
+            seen: 5,
         };
         let first = machine.handle(want(1), at(3));
         let before = machine.clone();
@@ -95,7 +98,13 @@ fn registering_again_at_any_time_says_the_same_and_changes_nothing() {
             else {
                 panic!("{again:?}")
             };
-            assert_eq!(a, b);
+            assert!(
+                b.number > a.number,
+                "a later one is told from an earlier one"
+            );
+            let mut b = b.clone();
+            b.number = a.number;
+            assert_eq!(*a, b);
             let actions = machine.handle(attached_event(5), at(3));
             assert!(
                 !actions
@@ -250,4 +259,28 @@ fn the_largest_registration_fits_into_a_frame() {
     };
     let bytes = largest.encoded_len();
     assert!(bytes < limits::SESSION_MESSAGE_BYTES_MAX, "{bytes}");
+}
+
+/// What the session has heard of bounds what the registration may miss: from then on no older order counts.
+#[test]
+fn a_registration_says_which_epochs_orders_it_covers() {
+    let mut machine = attached();
+    let wanted = Event::RegistrationWanted {
+        stream: StreamId::new(3),
+        seen: 9,
+    };
+    let actions = machine.handle(wanted, at(1));
+    let [
+        Action::PersistEpoch(9),
+        Action::Register { registration, .. },
+    ] = actions.as_slice()
+    else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(registration.seen_epoch, Some(9));
+    let late = machine.handle(frame(launch_driver("d1", 1, 1)), at(2));
+    assert!(
+        matches!(late.as_slice(), [Action::Stale(stale)] if stale.seen == 9),
+        "{late:?}"
+    );
 }

@@ -30,7 +30,10 @@ impl ClusterState {
         spec: Arc<WorkerSpec>,
         mut report: FullReport,
     ) -> Reply {
-        if let Some(rejection) = self.refuse_twin(&id, &spec) {
+        if let Some(rejection) = self
+            .refuse_twin(&id, &spec)
+            .or_else(|| self.refuse_overtaken(&id, &spec, report.number))
+        {
             return Reply::Rejected(rejection);
         }
         let unacknowledged = std::mem::take(&mut report.unacknowledged);
@@ -54,6 +57,31 @@ impl ClusterState {
         self.recovery.workers.remove(&id);
         self.recovery.settle();
         Reply::WorkerRegistered
+    }
+
+    /// A registration that a newer one has overtaken, because it was on its way over a connection that the agent has given
+    /// up since (SPARK-4592): what it says is old, and would disown what has been started meanwhile.
+    fn refuse_overtaken(
+        &mut self,
+        id: &WorkerId,
+        spec: &WorkerSpec,
+        number: u64,
+    ) -> Option<Rejection> {
+        let newest = self.registrations.get(id);
+        if let Some((work_dir, newest)) = newest
+            && *work_dir == spec.work_dir_id
+            && number < *newest
+            && number != 0
+        {
+            self.ignored.stale += 1;
+            return Some(Rejection::Invalid {
+                field: "number",
+                reason: format!("{number}; registration {newest} of this worker has come before"),
+            });
+        }
+        let known = (spec.work_dir_id.clone(), number);
+        self.registrations.insert(id.clone(), known);
+        None
     }
 
     /// An agent under the id of another one that is not given up, which would disown what that one runs.

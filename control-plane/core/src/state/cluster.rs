@@ -52,6 +52,8 @@ pub struct ClusterState {
     pub(crate) inconsistencies: Vec<String>,
     /// History up to this time is to be cleared, as far as it is not yet.
     pub(crate) clear_until: Option<Timestamp>,
+    /// The newest registration of each worker in this leadership: its work directory, and its number there.
+    pub(crate) registrations: BTreeMap<WorkerId, (String, u64)>,
 
     /// The largest time seen: a caller's clock that steps back does not turn ours back.
     pub(crate) now: Timestamp,

@@ -89,6 +89,7 @@ impl ClusterState {
             ignored: Ignored::default(),
             inconsistencies: Vec::new(),
             clear_until: None,
+            registrations: BTreeMap::new(),
             now,
             changes: Changes::default(),
             scribe: Scribe::default(),

@@ -68,6 +68,7 @@ impl ClusterState {
 
     pub(crate) fn delete_worker(&mut self, id: &WorkerId) {
         if let Some(before) = self.workers.remove(id) {
+            self.registrations.remove(id);
             note(&mut self.changes.workers, id.clone(), Some(&before));
             self.index.timers.set(Timer::Worker(id.clone()), None);
             self.recount_offer(Some(&before), None);

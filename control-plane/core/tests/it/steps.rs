@@ -209,6 +209,7 @@ fn report_of(cluster: &Cluster, worker: &str, told: &Told) -> FullReport {
                 started_at: Timestamp(u64::MAX),
             });
             FullReport {
+                number: 0,
                 drivers: drivers.collect(),
                 executors: WORKERS
                     .iter()

@@ -350,6 +350,7 @@ impl Cluster {
     pub(crate) fn honest_report(&self, worker: &str) -> FullReport {
         let worker = WorkerId::from(worker);
         FullReport {
+            number: 0,
             drivers: self
                 .state
                 .drivers()

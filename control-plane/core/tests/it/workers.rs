@@ -47,6 +47,7 @@ fn what_is_not_recorded_there_is_ended() {
     let d = cluster.submit("s1", driver(1, 1));
     let started_at = Timestamp(0);
     let report = FullReport {
+        number: 0,
         drivers: vec![
             RunningDriver {
                 driver: d.clone(),
@@ -76,6 +77,28 @@ fn what_is_not_recorded_there_is_ended() {
     ];
     assert_eq!(orders(&transition), want);
     assert_eq!(cluster.driver(&d).worker, Some("w1".into()));
+}
+
+/// SPARK-4592, the other way round: the frame was held up on a connection that the agent has given up since.
+#[test]
+fn a_registration_that_a_newer_one_has_overtaken_disowns_nothing() {
+    let mut cluster = cluster();
+    let numbered = |number| FullReport {
+        number,
+        ..FullReport::default()
+    };
+    cluster.register_with("w1", worker(4, 4096), numbered(7));
+    let d = cluster.submit("s1", driver(1, 1));
+    cluster.report_driver("w1", &d, 1, ProcessChange::Running);
+    let late = cluster.register_with("w1", worker(4, 4096), numbered(6));
+    assert!(matches!(late.reply, Reply::Rejected(_)), "{:?}", late.reply);
+    assert!(late.mutations.is_empty() && late.effects.is_empty());
+    assert_eq!(cluster.driver(&d).state, DriverState::Running);
+    // A newer one counts, and so does any of another work directory or of an agent that does not count them.
+    for report in [numbered(8), numbered(0)] {
+        let reply = cluster.register_with("w1", worker(4, 4096), report).reply;
+        assert_eq!(reply, Reply::WorkerRegistered);
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ pub mod drains;
 pub mod errors;
 pub mod events;
 pub mod list;
-mod reports;
-pub(crate) mod session;
+pub mod reports;
+pub mod session;
 pub mod snapshots;
 
 use std::time::Duration;

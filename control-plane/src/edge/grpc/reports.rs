@@ -16,7 +16,7 @@ use crate::{
 
 /// All that an agent runs, out of its registration. Reports of its outbox that make no sense are returned by
 /// number, to be acknowledged: else they would come again for ever.
-pub(super) fn full_report(
+pub fn full_report(
     drivers: Vec<v1::RunningDriver>,
     executors: Vec<v1::RunningExecutor>,
     unacknowledged: Vec<v1::WorkReport>,
@@ -55,7 +55,7 @@ pub(super) fn full_report(
 }
 
 /// One entry of an agent's outbox.
-pub(super) fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
+pub fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
     let sequence = ReportSequence(message.sequence);
     let nothing = || FieldError::new("report", "names neither a driver nor an executor");
     let (subject, change, at_ms) = match message.body.ok_or_else(nothing)? {

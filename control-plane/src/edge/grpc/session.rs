@@ -5,8 +5,8 @@
 //! leader's loop, so that they come before the first order.
 
 mod inbound;
-mod registrations;
-mod requests;
+pub mod registrations;
+pub mod requests;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

@@ -116,6 +116,15 @@ impl Inbound {
     }
 
     async fn register_worker(&self, epoch: Epoch, register: v1::RegisterWorker) {
+        if register.seen_epoch.is_some_and(|seen| seen < epoch.0) {
+            // It was made before the agent knew of this epoch, and may miss what an older leader has started since.
+            metrics::registration("worker", "outdated");
+            let reason = "this registration is older than this leadership".to_owned();
+            return self.send(
+                epoch,
+                master_frame::Body::Reregister(v1::Reregister { reason }),
+            );
+        }
         if let Err(reason) = self.check_cluster(epoch, &register.cluster_id).await {
             metrics::registration("worker", "refused");
             return self.refuse(&reason, true);

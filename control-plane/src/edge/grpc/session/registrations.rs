@@ -15,7 +15,7 @@ use crate::edge::{
 };
 
 /// The command, whom it is about, and reports that make no sense.
-pub(super) fn worker_command(
+pub fn worker_command(
     register: v1::RegisterWorker,
 ) -> Result<(Command, WorkerId, Vec<u64>), FieldError> {
     let v1::RegisterWorker {
@@ -24,10 +24,13 @@ pub(super) fn worker_command(
         executors,
         unacknowledged,
         cluster_id: _,
+        number,
+        seen_epoch: _,
     } = register;
     let spec = spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
     let (worker, spec) = convert::worker_spec(spec)?;
-    let (report, senseless) = reports::full_report(drivers, executors, unacknowledged)?;
+    let (mut report, senseless) = reports::full_report(drivers, executors, unacknowledged)?;
+    report.number = number;
     let spec = Arc::new(spec);
     Ok((
         Command::RegisterWorker {
@@ -41,7 +44,7 @@ pub(super) fn worker_command(
 }
 
 /// The registration of an application, checked.
-pub(super) fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
+pub fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
     validate::request_id("request_id", &register.request_id)?;
     let app = Some(register.app_id).filter(|id| !id.is_empty());
     if let Some(app) = &app {

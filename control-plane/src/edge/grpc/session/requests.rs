@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The end of an application; nothing of it is refused.
-pub(super) fn unregister(app: &AppId, message: v1::UnregisterApplication) -> Command {
+pub fn unregister(app: &AppId, message: v1::UnregisterApplication) -> Command {
     Command::UnregisterApplication {
         app: app.clone(),
         failed: message.failed,
@@ -23,7 +23,7 @@ pub(super) fn unregister(app: &AppId, message: v1::UnregisterApplication) -> Com
 }
 
 /// Totals of executors, checked.
-pub(super) fn executors(app: &AppId, message: v1::RequestExecutors) -> Result<Command, FieldError> {
+pub fn executors(app: &AppId, message: v1::RequestExecutors) -> Result<Command, FieldError> {
     validate::request_executors(&message)?;
     let targets = if message.targets.is_empty() {
         vec![ExecutorTarget::of_default(message.total)]
@@ -37,7 +37,7 @@ pub(super) fn executors(app: &AppId, message: v1::RequestExecutors) -> Result<Co
 }
 
 /// Executors to end, checked. Whether it has them is the core's to say.
-pub(super) fn kill(app: &AppId, message: v1::KillExecutors) -> Result<Command, FieldError> {
+pub fn kill(app: &AppId, message: v1::KillExecutors) -> Result<Command, FieldError> {
     validate::kill_executors(&message)?;
     Ok(Command::KillExecutors {
         app: app.clone(),
