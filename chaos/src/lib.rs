@@ -1,7 +1,12 @@
 //! Fault injection for Interrex: what must stay true while things break.
 //!
-//! The place of the simulator, the live faults, the history and its checkers. They will judge every tier by the
-//! same oracle: what each client was promised (acknowledged, rejected, or unknown, where a timeout is never
-//! "absent"), in two phases: safety while faults are injected, convergence after they have stopped.
+//! * [`history`]: what happened, as JSON lines.
+//! * [`checks`]: the oracle that judges a history, whoever wrote it.
+//! * [`sim`]: a seeded world of the production machines, bit for bit repeatable.
 //!
-//! Nothing imports this crate; it may import everything.
+//! Two phases always: safety while faults are injected, convergence after they have stopped. Nothing imports this
+//! crate; it may import everything.
+
+pub mod checks;
+pub mod history;
+pub mod sim;

@@ -1,0 +1,3 @@
+//! Tests of the simulator as a whole.
+
+mod sim;
