@@ -35,6 +35,8 @@ pub enum Op {
     Kill,
     /// A linearizable read of a submission; the value of `ok`: `state`, `attempt`.
     Status,
+    /// A worker is to be emptied, or to work again.
+    Drain,
     /// A master leads from now on, in `epoch`.
     Lead,
     /// A master has ended its leadership of `epoch`.

@@ -81,6 +81,7 @@ pub(super) fn no_overlap(history: &History) -> Vec<Violation> {
             Op::Submit
             | Op::Kill
             | Op::Status
+            | Op::Drain
             | Op::Lead
             | Op::StepDown
             | Op::Offer

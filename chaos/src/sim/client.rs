@@ -42,6 +42,7 @@ pub(crate) struct Client {
     acknowledged: Vec<String>,
     next_read: At,
     reads: u64,
+    drains: u64,
     leader: usize,
 }
 
@@ -57,6 +58,7 @@ impl Client {
             acknowledged: Vec::new(),
             next_read: At::default(),
             reads: 0,
+            drains: 0,
             leader: index,
         }
     }
@@ -92,6 +94,26 @@ impl Client {
             submission: submission.to_owned(),
         };
         self.begin(name, request, env);
+    }
+
+    /// It drains a worker, or takes that back.
+    pub(crate) fn drain(&mut self, worker: &str, undo: bool, env: &mut Env) {
+        self.drains += 1;
+        env.note(self.node(), Kind::Invoke, Op::Drain, worker);
+        let name = format!("drain-{}-{}", self.index, self.drains);
+        let request = Request::Drain {
+            request: name.clone(),
+            worker: worker.to_owned(),
+            undo,
+        };
+        self.begin(name, request, env);
+    }
+
+    /// Whether a drain of this worker, or its end, has no answer yet.
+    pub(crate) fn has_open_drain(&self, of: &str) -> bool {
+        self.open
+            .values()
+            .any(|open| matches!(&open.request, Request::Drain { worker, .. } if worker == of))
     }
 
     fn begin(&mut self, name: String, request: Request, env: &mut Env) {
@@ -203,5 +225,6 @@ fn named(request: &Request) -> (Op, String) {
         Request::Submit { request, .. } => (Op::Submit, request.clone()),
         Request::Kill { submission, .. } => (Op::Kill, submission.clone()),
         Request::Status { submission } => (Op::Status, submission.clone()),
+        Request::Drain { worker, .. } => (Op::Drain, worker.clone()),
     }
 }

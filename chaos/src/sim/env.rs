@@ -45,6 +45,15 @@ pub(crate) enum Request {
         /// Which.
         submission: String,
     },
+    /// Empty this worker, or let it work again.
+    Drain {
+        /// The client's id for it.
+        request: String,
+        /// Which.
+        worker: String,
+        /// Let it work again.
+        undo: bool,
+    },
     /// How is this submission?
     Status {
         /// Which.

@@ -22,12 +22,12 @@ use interrex_control_plane::{
     },
 };
 use interrex_core::{
-    command::Command,
+    command::{Command, WorkersNamed},
     effect::Effect,
     ids::{AppId, Epoch, RequestId, WorkerId},
     leader::{
-        Answer as Outcome, BatchId, CommitFailure, LeaderConfig, LeaderMachine, Output, StepDown,
-        Ticket,
+        Answer as Outcome, BatchId, CommitFailure, Heartbeat, LeaderConfig, LeaderMachine, Output,
+        StepDown, Ticket,
     },
     time::Timestamp,
     transition::{Mutation, Reply},
@@ -53,6 +53,8 @@ const TICK: Duration = Duration::from_millis(100);
 const COMMIT_DEADLINE: Duration = Duration::from_secs(2);
 /// How long a request may wait.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(5);
+/// When what runs on a drained worker is ended.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 /// Applications of the state after which its invariants are looked at.
 const VALIDATE_EVERY: u64 = 4;
 
@@ -82,7 +84,7 @@ struct Leader {
     commit: Option<(BatchId, OpId, At)>,
     bound: BTreeMap<Peer, ConnId>,
     peers: BTreeMap<ConnId, Peer>,
-    beats: BTreeMap<WorkerId, Timestamp>,
+    beats: BTreeMap<WorkerId, (Timestamp, Option<Heartbeat>)>,
     attached: Vec<(AppId, bool)>,
     gone: Vec<WorkerId>,
     waiters: BTreeMap<Ticket, Waiter>,
@@ -419,7 +421,7 @@ impl Master {
                 Output::Reply { ticket, answer } => leader.reply(me.0, ticket, answer, env),
                 Output::Effect(effect) => leader.effect(effect, env),
                 Output::Reregister { worker, reason } => {
-                    let reason = reason.to_owned();
+                    let reason = reason.words().to_owned();
                     let body = Body::Reregister(v1::Reregister { reason });
                     leader.send_to(&Peer::Worker(worker), body, env);
                 }
@@ -469,8 +471,11 @@ impl Master {
             leader.machine.commit_failed(batch, CommitFailure::Unknown);
             return self.act(env);
         }
-        for (worker, at) in std::mem::take(&mut leader.beats) {
+        for (worker, (at, said)) in std::mem::take(&mut leader.beats) {
             leader.machine.heartbeat(&worker, at);
+            if let Some(heartbeat) = said {
+                leader.machine.heard(&worker, heartbeat, now);
+            }
         }
         for (app, attached) in std::mem::take(&mut leader.attached) {
             if attached {
@@ -605,8 +610,13 @@ impl Master {
                 self.send(conn, epoch, body, env);
             }
             (Some(Peer::Worker(worker)), body) => {
-                leader.beats.insert(worker.clone(), now);
+                let said = leader.beats.entry(worker.clone()).or_insert((now, None));
+                said.0 = now;
                 if let peer_frame::Body::Heartbeat(heartbeat) = &body {
+                    said.1 = Some(Heartbeat {
+                        digest: heartbeat.digest,
+                        not_accepting: heartbeat.not_accepting.clone(),
+                    });
                     let op = env.ask_store(me, Op::Confirm(epoch::Epoch(epoch)));
                     leader.heartbeats.insert(op, (conn, heartbeat.sequence));
                 }
@@ -690,6 +700,29 @@ impl Master {
                 let command = Command::Kill {
                     request: Some(key),
                     id: submission,
+                };
+                self.submit(command, Waiter::Call(call, client), env);
+            }
+            Request::Drain {
+                request,
+                worker,
+                undo,
+            } => {
+                let verb = if undo { "undrain" } else { "drain" };
+                let key = Some(convert::request_key(request, verb, &worker));
+                let workers = WorkersNamed::Id(WorkerId::from(worker));
+                let command = if undo {
+                    Command::UndrainWorkers {
+                        request: key,
+                        workers,
+                    }
+                } else {
+                    Command::DrainWorkers {
+                        request: key,
+                        workers,
+                        deadline: Some(DRAIN_DEADLINE),
+                        reason: "the nemesis".to_owned(),
+                    }
                 };
                 self.submit(command, Waiter::Call(call, client), env);
             }

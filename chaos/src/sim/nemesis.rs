@@ -9,7 +9,7 @@ use super::{
     env::Happening,
     net::{Cut, End, Node},
     plan::Fault,
-    world::{FAULT, HEAL, JOB, KILL, RESTART_AGENT, RESTART_MASTER, World},
+    world::{FAULT, HEAL, JOB, KILL, RESTART_AGENT, RESTART_MASTER, UNDRAIN, World},
 };
 use crate::history::{Kind, Op};
 
@@ -21,6 +21,7 @@ impl World {
         let nth = |from: u64| usize::try_from(step - from).unwrap_or(0);
         match step {
             FAULT => self.next_fault(),
+            UNDRAIN.. => self.undrain(nth(UNDRAIN)),
             HEAL.. => {
                 let (master, peer) = (nth(HEAL) % 100, nth(HEAL) / 100);
                 let peer = self.peers().get(peer).copied();
@@ -78,7 +79,7 @@ impl World {
             Fault::PeerCutOff => self.cut_off_peer(),
             Fault::Reset => self.reset(),
             Fault::PowerCut => self.power_cut(),
-            Fault::Drain => false,
+            Fault::Drain => self.drain(),
         };
         if took {
             self.env.hit(fault.name());
@@ -236,6 +237,31 @@ impl World {
         self.env.after(wait, Happening::Nemesis(step));
     }
 
+    /// A worker is drained, and undrained a little later: by somebody who asks, as everybody does.
+    fn drain(&mut self) -> bool {
+        let n = self.env.chance.index(self.agents.len());
+        let worker = Node::Agent(n).to_string();
+        self.clients[0].drain(&worker, false, &mut self.env);
+        self.drained.insert(n);
+        let wait = self
+            .env
+            .chance
+            .time(Duration::from_millis(500), Duration::from_secs(9));
+        self.env.after(wait, Happening::Nemesis(UNDRAIN + n as u64));
+        true
+    }
+
+    fn undrain(&mut self, n: usize) {
+        let worker = Node::Agent(n).to_string();
+        if self.clients[0].has_open_drain(&worker) {
+            // Two requests at the same time have no order.
+            let again = Happening::Nemesis(UNDRAIN + n as u64);
+            self.env.after(Duration::from_millis(500), again);
+        } else if self.drained.remove(&n) {
+            self.clients[0].drain(&worker, true, &mut self.env);
+        }
+    }
+
     fn set_cut(&mut self, peer: Node, master: usize, cut: Cut) {
         self.env.net.set_cut(peer, master, cut);
         self.cut_since.retain(|(link, _)| *link != (peer, master));
@@ -335,6 +361,7 @@ impl World {
                 self.agents[n].paused_until = Some(now);
             }
             self.restart_agent(n);
+            self.undrain(n);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The world: all nodes, and the loop that lets one thing happen after the other.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use interrex_agent::process::WorkKey;
 use interrex_control_plane::records::decode_all;
@@ -44,6 +44,7 @@ pub(crate) struct World {
     pub(super) apps: Vec<App>,
     pub(super) clients: Vec<Client>,
     pub(super) cut_since: Vec<((Node, usize), At)>,
+    pub(super) drained: BTreeSet<usize>,
     leaderless_since: Option<At>,
     elected_at: At,
     events: u64,
@@ -86,6 +87,7 @@ impl World {
             apps: apps.map(|(n, app)| App::new(n, app)).collect(),
             clients: (0..plan.clients).map(Client::new).collect(),
             cut_since: Vec::new(),
+            drained: BTreeSet::new(),
             leaderless_since: Some(At::default()),
             elected_at: At::default(),
             events: 0,
@@ -487,24 +489,52 @@ impl World {
         self.masters[master].machine()
     }
 
-    /// Nothing is left to do.
     fn is_at_rest(&self) -> bool {
+        self.unrest().is_none()
+    }
+
+    /// What is still to do; `None`: nothing.
+    fn unrest(&self) -> Option<String> {
         let Some(machine) = self.leader() else {
-            return false;
+            return Some("nobody leads".to_owned());
         };
         let state = machine.state();
-        machine.is_idle()
-            && state.recovery_state() == RecoveryState::Alive
-            && state.drivers().all(|driver| driver.state.is_final())
-            && state.apps().all(|app| app.state.is_final())
-            && state.executors().all(|executor| executor.state.is_final())
-            && state
-                .workers()
-                .all(|worker| worker.state == WorkerState::Alive)
-            && state.workers().count() == self.agents.len()
-            && self.clients.iter().all(Client::is_idle_or_reading)
-            && self.apps.iter().all(App::is_done)
-            && self.agents.iter().all(Agent::is_at_rest)
+        let unfinished = state.drivers().find(|driver| !driver.state.is_final());
+        let app = state.apps().find(|app| !app.state.is_final());
+        let executor = state
+            .executors()
+            .find(|executor| !executor.state.is_final());
+        let worker = state
+            .workers()
+            .find(|worker| worker.state != WorkerState::Alive || worker.drain.is_some());
+        let agent = self.agents.iter().find(|agent| !agent.is_at_rest());
+        if !machine.is_idle() {
+            Some("the leader is busy".to_owned())
+        } else if state.recovery_state() != RecoveryState::Alive {
+            Some(format!("recovery is {}", state.recovery_state().name()))
+        } else if let Some(driver) = unfinished {
+            Some(format!(
+                "{} is {}: {}",
+                driver.id,
+                driver.state.name(),
+                driver.message
+            ))
+        } else if let Some(app) = app {
+            Some(format!("{} is {}", app.id, app.state.name()))
+        } else if let Some(executor) = executor {
+            let (app, id) = (&executor.app, executor.id);
+            Some(format!("executor {app}/{id} is {}", executor.state.name()))
+        } else if let Some(worker) = worker {
+            Some(format!("worker {} is {}", worker.id, worker.state_name()))
+        } else if state.workers().count() != self.agents.len() {
+            Some("a worker is not registered".to_owned())
+        } else if !self.clients.iter().all(Client::is_idle_or_reading) {
+            Some("a request has no answer".to_owned())
+        } else if !self.apps.iter().all(App::is_done) {
+            Some("an application does not know that it is over".to_owned())
+        } else {
+            agent.map(|agent| format!("{} runs or has to report something", agent.node()))
+        }
     }
 
     fn finish(mut self) -> Outcome {
@@ -517,6 +547,13 @@ impl World {
             .leader()
             .map(|machine| hash(machine.state().drivers().map(|driver| driver.as_ref())));
         let at_rest = self.env.history.about(Op::Converged).next().is_some();
+        if self.env.calm
+            && !at_rest
+            && let Some(why) = self.unrest()
+        {
+            self.env
+                .broken("world", &format!("does not come to rest: {why}"));
+        }
         if let (Some(leader), true) = (leader, at_rest) {
             self.env.note("leader", Kind::Info, Op::Hash, "").value = json!({"hash": leader});
             let stored = hash(entities.drivers.iter());
@@ -590,3 +627,4 @@ pub(super) const KILL: u64 = 2_000_000;
 pub(super) const RESTART_MASTER: u64 = 3_000_000;
 pub(super) const RESTART_AGENT: u64 = 4_000_000;
 pub(super) const HEAL: u64 = 5_000_000;
+pub(super) const UNDRAIN: u64 = 6_000_000;
