@@ -116,10 +116,7 @@ pub(crate) async fn run(args: ClusterArgs) -> Done {
             args.connect.patiently(client.cluster()).await?;
             let client = args.connect.client_within(within)?;
             let add = client.add_master(&id, &rpc);
-            let answer = tokio::select! {
-                answer = add => answer?,
-                never = progress::show(&client, &id) => match never {},
-            };
+            let answer = progress::shown(add, &client, &id).await?;
             show(format, &answer, &format!("{}\n", answer.message))?;
         }
         ClusterCommand::Remove { id } => {

@@ -1,6 +1,6 @@
 //! What is to be seen while a master is being added: which phase it is in, and how far behind it is.
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use interrex_client::control::ControlClient;
 use interrex_proto::v1::ClusterResponse;
@@ -10,18 +10,30 @@ use crate::output;
 /// How often the cluster is asked.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows, on stderr, how `id` gets on until it is dropped. Each phase is said once, and how far behind it is whenever
+/// Waits for a `call`, and shows on stderr meanwhile how `id` gets on: each phase once, and how far behind it is whenever
 /// that has changed.
-pub(super) async fn show(client: &ControlClient, id: &str) -> Infallible {
+pub(super) async fn shown<T>(call: impl Future<Output = T>, client: &ControlClient, id: &str) -> T {
+    tokio::pin!(call);
     let mut said = String::new();
     loop {
-        // A question that fails is asked again; the command itself says what is wrong.
-        if let Ok(cluster) = client.cluster().await
-            && let Some(text) = phase(&cluster, id)
+        tokio::select! {
+            answer = &mut call => return answer,
+            text = news(client, id, &said) => {
+                output::say(&text);
+                said = text;
+            }
+        }
+    }
+}
+
+/// The next thing to say. A question that fails is asked again: the command itself says what is wrong.
+async fn news(client: &ControlClient, id: &str, said: &str) -> String {
+    loop {
+        let seen = client.cluster().await;
+        if let Some(text) = seen.ok().and_then(|cluster| phase(&cluster, id))
             && text != said
         {
-            output::say(&text);
-            said = text;
+            return text;
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -265,7 +265,7 @@ fn refused(error: &OpenError) -> Failure {
     Failure::new(exit, chain(error))
 }
 
-/// A write beyond the limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk, instead of ending the process: a
+/// A write beyond the limit of file sizes (`RLIMIT_FSIZE`) fails, as on a full disk, instead of ending the process: a
 /// handler stays installed for its life.
 fn file_size_limit_is_an_error() -> Result<(), Failure> {
     let kind = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);

@@ -28,6 +28,8 @@ use super::{
 const WAIT_SLICE: Duration = Duration::from_secs(15);
 /// How long a server-side wait is left alone before other masters are asked who leads now.
 const WAIT_HEDGE: Duration = Duration::from_secs(2);
+/// How often a long wait asks who the masters are.
+const WAIT_LEARN_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause after a server-side wait that came back early, in case a master answers without waiting.
 const WAIT_PAUSE: Duration = Duration::from_millis(100);
 /// Most entries gathered by [`ControlClient::list`].
@@ -189,6 +191,7 @@ impl ControlClient {
     ) -> Result<StatusResponse, ClientError> {
         let began = Instant::now();
         let mut last_answer = None;
+        let mut learnt = began;
         loop {
             let left = deadline.map(|deadline| deadline.saturating_sub(began.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -204,9 +207,12 @@ impl ControlClient {
                 Ok(status) if status.over => return Ok(status),
                 Ok(_) => {
                     let first = last_answer.replace(Instant::now()).is_none();
-                    // The masters may all be replaced while this waits. Without an answer the old list does.
-                    let named = tokio::time::timeout(LEADER_PICTURE_TIMEOUT, self.cluster());
-                    drop(named.await);
+                    if learnt.elapsed() >= WAIT_LEARN_INTERVAL {
+                        // The masters may all be replaced while this waits. Without an answer the old list does.
+                        let named = tokio::time::timeout(LEADER_PICTURE_TIMEOUT, self.cluster());
+                        drop(named.await);
+                        learnt = Instant::now();
+                    }
                     if !first && asked.elapsed() < WAIT_PAUSE {
                         tokio::time::sleep(WAIT_PAUSE).await;
                     }

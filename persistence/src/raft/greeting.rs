@@ -369,7 +369,8 @@ fn report(node: &Node) {
         Some(text) if !members.is_empty() => node.status.set(warning, text),
         Some(_) | None => node.status.clear(warning),
     }
-    if node.view.borrow().leader.is_some() {
+    // A node that has stopped waits for its disk, and hears of no leader.
+    if node.view.borrow().leader.is_some() || node.has_stopped() {
         node.status.clear(Problem::Waiting);
         return;
     }

@@ -13,7 +13,7 @@ use interrex_proto::v1::{HelloRequest, HelloResponse};
 use openraft::{
     ChangeMembers, RaftMetrics,
     async_runtime::WatchReceiver,
-    errors::{ClientWriteError, RaftError},
+    errors::{ChangeMembershipError, ClientWriteError, RaftError},
 };
 
 use super::{
@@ -29,10 +29,16 @@ use crate::error::AdminError;
 const CATCH_UP_DEADLINE: Duration = Duration::from_secs(45);
 /// How long one change of the membership may take.
 const CHANGE_DEADLINE: Duration = Duration::from_secs(10);
+/// Between two tries while another change is being stored.
+const CHANGE_RETRY: Duration = Duration::from_millis(100);
 /// How long one answer of a new master is waited for, how long it is asked again, and the pause between.
 const HELLO_DEADLINE: Duration = Duration::from_secs(2);
 const HELLO_PATIENCE: Duration = Duration::from_secs(3);
 const HELLO_RETRY: Duration = Duration::from_millis(100);
+
+/// What openraft says to a change.
+type Changed =
+    Result<openraft::raft::ClientWriteResponse<Types>, RaftError<Types, ClientWriteError<Types>>>;
 
 /// Adds the master `id`, which runs at `rpc`; lets one whose disk was wiped back in; or notes that it has moved there.
 pub(super) async fn add(node: &Node, id: &str, rpc: &str) -> Result<String, AdminError> {
@@ -267,7 +273,11 @@ async fn greet_patiently(
 /// Adds the node as a learner and waits until it has caught up to where the log was then.
 async fn teach(node: &Node, number: u64, info: NodeInfo) -> Result<(), AdminError> {
     let id = info.id.clone();
-    let added = change(node.raft().add_learner(number, info, false)).await?;
+    let added = patiently(|| {
+        let (raft, info) = (node.raft(), info.clone());
+        async move { raft.add_learner(number, info, false).await }
+    })
+    .await?;
     let caught_up = async {
         let mut metrics = node.raft().metrics();
         loop {
@@ -310,9 +320,36 @@ async fn change_members(
     node: &Node,
     wanted: ChangeMembers<u64, NodeInfo>,
 ) -> Result<(), AdminError> {
-    change(node.raft().change_membership(wanted, false))
-        .await
-        .map(drop)
+    let changed = patiently(|| {
+        let (raft, wanted) = (node.raft(), wanted.clone());
+        async move { raft.change_membership(wanted, false).await }
+    });
+    changed.await.map(drop)
+}
+
+/// Makes a change of the membership as soon as the one before is stored, of which there is one at a time.
+async fn patiently<F>(mut begin: impl FnMut() -> F) -> Result<LogId, AdminError>
+where
+    F: Future<Output = Changed>,
+{
+    let steps = async {
+        loop {
+            match begin().await {
+                Err(error) if is_under_way(&error) => tokio::time::sleep(CHANGE_RETRY).await,
+                changed => return changed,
+            }
+        }
+    };
+    change(steps).await
+}
+
+fn is_under_way(error: &RaftError<Types, ClientWriteError<Types>>) -> bool {
+    matches!(
+        error,
+        RaftError::APIError(ClientWriteError::ChangeMembershipError(
+            ChangeMembershipError::InProgress(_)
+        ))
+    )
 }
 
 /// Up to where a member has the leader's log.
@@ -322,14 +359,7 @@ pub(super) fn matched(metrics: &RaftMetrics<Types>, node: u64) -> Option<LogId> 
 }
 
 /// Waits for a change of the membership, and says what its failure means; the entry that holds it.
-pub(super) async fn change(
-    changing: impl Future<
-        Output = Result<
-            openraft::raft::ClientWriteResponse<Types>,
-            RaftError<Types, ClientWriteError<Types>>,
-        >,
-    >,
-) -> Result<LogId, AdminError> {
+pub(super) async fn change(changing: impl Future<Output = Changed>) -> Result<LogId, AdminError> {
     match tokio::time::timeout(CHANGE_DEADLINE, changing).await {
         Ok(Ok(response)) => Ok(response.log_id),
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => {

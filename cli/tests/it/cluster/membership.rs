@@ -78,7 +78,7 @@ fn every_master_is_replaced_under_running_work_without_a_restart_of_anybody_else
     wait_for("the application runs", || executors(&all_old));
     let agents = ["w1", "w2"].map(|id| cluster.pid(id));
 
-    let mut known = old.clone();
+    let mut known = old;
     let mut fresh = Vec::new();
     for (gone, new) in [("m1", "m4"), ("m2", "m5"), ("m3", "m6")] {
         let (process, rpc) = joiner(cluster.dir(), new, &known.join(","));
@@ -183,22 +183,8 @@ fn a_lost_quorum_is_recovered_by_one_command_and_grown_again() {
         text(&recovered)
     );
 
-    let [first, second, third] = lines;
-    let _m1 = Process::start(first, &cluster.dir().join("m1-again.log"));
+    let _masters = grow_again(&cluster, &rpc, lines);
     let m1 = rpc.first().expect("m1").clone();
-    assert_eq!(voters(&m1), ["m1"]);
-    let mut others = Vec::new();
-    for (id, address, command) in [("m2", &rpc[1], second), ("m3", &rpc[2], third)] {
-        others.push(Process::start(
-            command,
-            &cluster.dir().join(format!("{id}-again.log")),
-        ));
-        let added = wait_for("it can be added", || {
-            let added = at(&m1, &["cluster", "add", &format!("{id}={address}")]);
-            added.status.success().then_some(added)
-        });
-        assert!(text(&added).contains("votes now"), "{}", text(&added));
-    }
     assert_eq!(voters(&m1), ["m1", "m2", "m3"]);
     let seen = status(&m1).expect("a status");
     assert!(seen["epoch"].as_u64() > Some(epoch), "{seen}");
@@ -207,6 +193,24 @@ fn a_lost_quorum_is_recovered_by_one_command_and_grown_again() {
         assert_eq!(found["driver"]["id"], id.as_str(), "{found}");
     }
     expect_code(&cluster.run(&["submit", "--", "true"]), 0);
+}
+
+/// Starts the survivor `m1` and two fresh masters, and lets these in.
+fn grow_again(cluster: &Cluster, rpc: &[String], lines: [Command; 3]) -> Vec<Process> {
+    let log = |id: &str| cluster.dir().join(format!("{id}-again.log"));
+    let m1 = rpc.first().expect("m1").clone();
+    let [first, second, third] = lines;
+    let mut masters = vec![Process::start(first, &log("m1"))];
+    assert_eq!(voters(&m1), ["m1"]);
+    for (id, address, command) in [("m2", &rpc[1], second), ("m3", &rpc[2], third)] {
+        masters.push(Process::start(command, &log(id)));
+        let added = wait_for("it can be added", || {
+            let added = at(&m1, &["cluster", "add", &format!("{id}={address}")]);
+            added.status.success().then_some(added)
+        });
+        assert!(text(&added).contains("votes now"), "{}", text(&added));
+    }
+    masters
 }
 
 /// How a master of this cluster is started again, as a line for a shell.

@@ -51,7 +51,7 @@ async fn a_leader_whose_disk_fails_steps_down_and_takes_part_again_in_place() {
     })
     .await;
     admin.transfer_leader(Some(broken.clone())).await.unwrap();
-    let (_, again) = cluster.lead_among(&[broken.clone()]).await;
+    let (_, again) = cluster.lead_among(std::slice::from_ref(&broken)).await;
     let engine = &cluster.backend(&broken).engine;
     let recovered = engine.open_epoch(again.epoch).await.unwrap();
     let found = keys(&recovered);
