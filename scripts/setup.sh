@@ -17,7 +17,7 @@ fi
 missing=""
 have cc || missing="$missing gcc libc6-dev"
 have protoc || missing="$missing protobuf-compiler"
-# For tests, and for `interrex dev --engine etcd`; no server is left running.
+# For tests and `interrex dev --engine etcd`, which start their own. Debian starts one more, which nothing here uses.
 have etcd || missing="$missing etcd-server"
 [ -z "$missing" ] && exit 0
 

@@ -109,6 +109,9 @@ fn saving_and_restoring_a_snapshot_are_measured() {
     let metrics = &found[0]["metrics"];
     assert!(metrics["records"].as_u64().expect("a count") >= 100);
     for figure in ["save_seconds", "restore_seconds"] {
-        assert!(metrics[figure].as_f64().expect("a figure") > 0.0, "{figure}");
+        assert!(
+            metrics[figure].as_f64().expect("a figure") > 0.0,
+            "{figure}"
+        );
     }
 }

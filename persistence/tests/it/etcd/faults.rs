@@ -229,6 +229,27 @@ async fn a_leader_that_is_cut_off_stops_before_the_next_one_begins() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_way_to_etcd_that_fails_costs_no_leadership_where_another_one_works() {
+    for mode in [Mode::Cut, Mode::Silent] {
+        let mut masters = Masters::idle_on(Server::start().await, 1).await;
+        let mut options = masters.options(0);
+        options.settings.lease = LEASE * 8;
+        let second = masters.server.address();
+        options.settings.endpoints.push(second);
+        masters.open_with(0, options).await;
+        let (leadership, _) = masters.lead_open(0).await;
+        let mut acknowledged = some(&masters, 0, leadership.epoch, "before", 3).await;
+        masters.link(0, mode);
+        acknowledged.extend(some(&masters, 0, leadership.epoch, "after", 3).await);
+        let engine = &masters.backend(0).engine;
+        engine.confirm(leadership.epoch).await.unwrap();
+        let again = engine.open_epoch(leadership.epoch).await.unwrap();
+        expect_all(&again, &acknowledged);
+        assert!(!leadership.lost.is_cancelled(), "{mode:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_connection_is_found_out_in_five_seconds() {
     let masters = Masters::start(2).await;
     masters.lead_open(1).await;
