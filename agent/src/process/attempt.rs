@@ -13,6 +13,7 @@ use std::{
 };
 
 use interrex_proto::v1::Exit;
+use nix::sys::signal::Signal;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
@@ -178,13 +179,13 @@ async fn conclude(
                 cause: cause_of(&ending, EndCause::Order),
             }
         }
-        Last::NotStarted(message) => {
+        // A supervisor that broke down after the start says so too; that one is lost.
+        Last::NotStarted(message) if progress.main.is_none() => {
             supervisor.reap().await;
-            // A supervisor that broke down after the start says so too; then there may be a tree to end.
             sweep(token, progress.main).await;
             ProcessEvent::NotStarted { key, message }
         }
-        Last::Lost => {
+        Last::NotStarted(_) | Last::Lost => {
             tracing::warn!(%key, "a supervisor is gone without a word; ending what it left");
             supervisor.end().await;
             sweep(token, progress.main).await;
@@ -197,10 +198,19 @@ async fn conclude(
             };
             ProcessEvent::Ended {
                 key,
-                exit: None,
+                exit: progress.main.map(|_| swept()),
                 cause,
             }
         }
+    }
+}
+
+/// How a program ended that did run, and that its supervisor said nothing of: never like one that was not started,
+/// which masters may start again.
+fn swept() -> Exit {
+    Exit {
+        code: None,
+        signal: Some(Signal::SIGKILL as i32),
     }
 }
 

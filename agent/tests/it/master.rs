@@ -182,8 +182,11 @@ impl Master {
         self.launch_spec("d1", attempt, command, false).await;
     }
 
-    /// A driver that may run at most once.
-    pub(crate) async fn launch_once(&self, command: CommandLine) {
+    /// A driver that may run at most once. The agent does not take it without a lease, so it has to have beaten first.
+    pub(crate) async fn launch_once(&mut self, command: CommandLine) {
+        let beats = |body| matches!(body, peer_frame::Body::Heartbeat(_)).then_some(());
+        self.hear("a heartbeat", beats).await;
+        // Its acknowledgement is on its way, and nothing overtakes it there.
         self.launch_spec("d1", 1, command, true).await;
     }
 

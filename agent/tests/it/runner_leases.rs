@@ -117,6 +117,6 @@ async fn the_agent_ends_the_tree_of_a_supervisor_that_does_not_see_to_the_lease(
     let main = bench.started().await;
     let supervisor = proc::stat(main).unwrap().parent;
     kill(Pid::from_raw(supervisor), Signal::SIGSTOP).unwrap();
-    assert_eq!(bench.next().await, over(None));
+    assert_eq!(bench.next().await, over(signal(Signal::SIGKILL)));
     assert!(!alive(main) && !alive(supervisor));
 }

@@ -72,15 +72,18 @@ impl Quarantine {
 /// The request id of a command that has one.
 fn request_of(command: &Command) -> Option<&RequestId> {
     match command {
-        Command::SubmitDriver { request, .. } | Command::RegisterApplication { request, .. } => {
-            Some(request)
-        }
+        Command::SubmitDriver { request, .. }
+        | Command::RegisterApplication {
+            request, app: None, ..
+        } => Some(request),
         Command::Kill { request, .. }
         | Command::KillAllDrivers { request }
         | Command::ClearCompleted { request }
         | Command::DrainWorkers { request, .. }
         | Command::UndrainWorkers { request, .. } => request.as_ref().map(|request| &request.id),
-        Command::RegisterWorker { .. }
+        // One that comes back creates nothing: its own record knows the request.
+        Command::RegisterApplication { app: Some(_), .. }
+        | Command::RegisterWorker { .. }
         | Command::Report { .. }
         | Command::WorkerDisconnected { .. }
         | Command::ExpireWorker { .. }
@@ -151,5 +154,18 @@ mod tests {
         assert!(quarantine.refuses(&kill("r1")).is_some());
         assert!(quarantine.refuses(&kill("r2")).is_none());
         assert!(quarantine.refuses(&Command::Tick).is_none());
+    }
+
+    #[test]
+    fn an_application_comes_back_though_the_record_of_its_request_is_damaged() {
+        let quarantine = Quarantine::new(vec![damaged(key(REQUEST, "r1"))]);
+        let register = |app: Option<&str>| Command::RegisterApplication {
+            request: RequestId::new("r1"),
+            fingerprint: interrex_core::ids::Fingerprint([0; 32]),
+            app: app.map(interrex_core::ids::AppId::new),
+            spec: std::sync::Arc::default(),
+        };
+        assert!(quarantine.refuses(&register(None)).is_some());
+        assert!(quarantine.refuses(&register(Some("app-1"))).is_none());
     }
 }

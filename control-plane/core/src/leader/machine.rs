@@ -314,7 +314,9 @@ impl LeaderMachine {
         let registers = matches!(command, Command::RegisterWorker { .. });
         let transition = self.state.apply(now, command);
         let after = self.state.recovery_state();
-        if let Some(worker) = &worker {
+        // Whoever was refused is not this worker: its tries must not keep a dead one alive.
+        let refused = matches!(transition.reply, Reply::Rejected(_));
+        if let Some(worker) = worker.as_ref().filter(|_| !refused) {
             // Whatever has happened to it, what was seen before says nothing any more.
             self.differences.forget(worker);
             if registers {

@@ -563,6 +563,46 @@ fn a_beating_worker_lives_and_a_silent_one_expires() {
 }
 
 #[test]
+fn who_is_refused_as_a_worker_does_not_keep_the_dead_one_alive() {
+    let (mut machine, _) = machine();
+    let agent_of = |work_dir: &str| {
+        let spec = WorkerSpec {
+            host: "h".into(),
+            cores: Cores(8),
+            memory: MemoryMib(8192),
+            incarnation: work_dir.into(),
+            work_dir_id: work_dir.into(),
+            ..WorkerSpec::default()
+        };
+        Command::RegisterWorker {
+            worker: WorkerId::new("w1"),
+            spec: Arc::new(spec),
+            report: FullReport::default(),
+        }
+    };
+    machine.submit(None, agent_of("lost"), LATER, NOW);
+    let (mut batch, mut taken_at) = (0, None);
+    for ms in (0..40_000).step_by(100) {
+        // The disk is gone with the first agent; the next one tries as often as agents do.
+        if ms % 5_000 == 4_000 {
+            machine.submit(None, agent_of("new"), LATER, later(ms));
+        }
+        machine.tick(later(ms));
+        for output in poll(&mut machine, later(ms)) {
+            if matches!(output, Output::Commit { .. }) {
+                machine.committed(BatchId(batch), later(ms));
+                batch += 1;
+            }
+        }
+        let known = machine.state().worker(&WorkerId::new("w1")).unwrap();
+        if known.spec.work_dir_id == "new" {
+            taken_at = taken_at.or(Some(ms));
+        }
+    }
+    assert_eq!(taken_at, Some(24_000), "the first try after the timeout");
+}
+
+#[test]
 fn an_unknown_batch_is_ignored() {
     let (mut machine, _) = machine();
     machine.submit(Some(Ticket(1)), driver("s1"), LATER, NOW);
