@@ -8,6 +8,7 @@ use interrex_persistence::raft;
 use crate::{
     agent::AgentArgs,
     bench::BenchArgs,
+    chaos::ChaosArgs,
     cluster::ClusterArgs,
     completions::CompletionsArgs,
     config::command::ConfigArgs,
@@ -93,6 +94,8 @@ pub(crate) enum Command {
     Snapshot(SnapshotArgs),
     /// Measure failover, submission and recovery on this machine
     Bench(BenchArgs),
+    /// Break things on purpose, and prove that nothing was lost
+    Chaos(ChaosArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Show or check the configuration
@@ -159,6 +162,7 @@ impl Command {
             | Self::Cluster(_)
             | Self::Snapshot(_)
             | Self::Bench(_)
+            | Self::Chaos(_)
             | Self::Completions(_)
             | Self::Config(_) => "error",
         }

@@ -28,6 +28,9 @@ pub(crate) enum Exit {
     JobFailed,
     /// The job was killed.
     JobKilled,
+    /// A run that proves nothing: something that was to be tried did not happen. The same number as a usage error, as is
+    /// usual for tools that judge histories.
+    Undecided,
     /// The job is accepted and durable, but nothing has room for it yet.
     Waiting,
 }
@@ -52,7 +55,7 @@ impl Exit {
         match self {
             Self::Ok => 0,
             Self::Failed => 1,
-            Self::Usage => 2,
+            Self::Usage | Self::Undecided => 2,
             Self::NoLeader => 3,
             Self::Refused => 4,
             Self::NotFoundOrConflict => 5,

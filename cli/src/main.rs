@@ -5,6 +5,7 @@
 mod agent;
 mod args;
 mod bench;
+mod chaos;
 mod cluster;
 mod completions;
 mod config;
@@ -110,6 +111,7 @@ fn dispatch(command: Command, file: Option<&File>) -> Done {
         Command::Dev(args) => single()?.block_on(dev::run(args, file.map(|f| f.path.clone()))),
         Command::Master(args) => many()?.block_on(master::run(*args)),
         Command::Agent(args) => many()?.block_on(agent::run(*args)),
+        Command::Chaos(args) => chaos::run(args),
         Command::Bench(args) => many()?.block_on(bench::run(args)),
         Command::Submit(args) => single()?.block_on(submit::run(*args)),
         Command::Run(args) => single()?.block_on(run::run(*args)),

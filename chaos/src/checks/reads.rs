@@ -94,13 +94,14 @@ fn progress(record: &Record) -> Option<Progress> {
 }
 
 fn shown(record: &Record) -> String {
-    match record.op {
-        Op::Submit => "that it is accepted".to_owned(),
-        _read => format!(
+    if record.op == Op::Submit {
+        "that it is accepted".to_owned()
+    } else {
+        format!(
             "{} (attempt {})",
             record.text("state"),
             record.attempt.unwrap_or(0)
-        ),
+        )
     }
 }
 

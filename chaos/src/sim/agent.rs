@@ -669,14 +669,13 @@ fn event_of(event: SessionEvent) -> Event {
 
 /// What a frame orders to be started.
 fn ordered(frame: &MasterFrame) -> Option<WorkKey> {
-    match frame.body.as_ref()? {
-        master_frame::Body::LaunchDriver(order) => {
-            Some(WorkKey::driver(&order.driver_id, order.attempt))
-        }
-        master_frame::Body::LaunchExecutor(order) => {
-            Some(WorkKey::executor(&order.app_id, order.executor_id))
-        }
-        _other => None,
+    let body = frame.body.as_ref()?;
+    if let master_frame::Body::LaunchDriver(order) = body {
+        Some(WorkKey::driver(&order.driver_id, order.attempt))
+    } else if let master_frame::Body::LaunchExecutor(order) = body {
+        Some(WorkKey::executor(&order.app_id, order.executor_id))
+    } else {
+        None
     }
 }
 

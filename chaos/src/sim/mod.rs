@@ -19,16 +19,17 @@ mod net;
 mod plan;
 pub mod plant;
 mod store;
+mod tally;
 mod world;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub use self::batch::run_all;
+pub use self::{batch::run_all, tally::Tally};
 use self::{clock::At, plant::Plant, world::World};
 use crate::checks::{self, Violation};
 
 /// Lines of the trace that are shown for a broken property.
-const TRACE_SHOWN: usize = 4_000;
+const TRACE_SHOWN: usize = 80;
 /// How long a trace goes on after what it is to show.
 const TRACE_AFTER: Duration = Duration::from_millis(1);
 
@@ -77,8 +78,15 @@ pub fn history(seed: u64, plant: Option<Plant>) -> crate::history::History {
 pub fn trace(seed: u64, plant: Option<Plant>, violation: &Violation) -> Vec<String> {
     let until = At(violation.time).plus(TRACE_AFTER);
     let lines = World::new(seed, plant).run(Some(until)).trace;
+    // What is about it, however long ago; and what happened last, except for heartbeats.
+    let about = |line: &String| !violation.id.is_empty() && line.contains(&violation.id);
     let skipped = lines.len().saturating_sub(TRACE_SHOWN);
-    lines.into_iter().skip(skipped).collect()
+    lines
+        .into_iter()
+        .enumerate()
+        .filter(|(n, line)| about(line) || (*n >= skipped && !line.contains("heartbeat")))
+        .map(|(_, line)| line)
+        .collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 
 mod architecture;
 mod bad_input;
+mod chaos;
 mod cluster;
 mod config;
 mod support;

@@ -16,6 +16,9 @@ use crate::{
 
 /// All that an agent runs, out of its registration. Reports of its outbox that make no sense are returned by
 /// number, to be acknowledged: else they would come again for ever.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn full_report(
     drivers: Vec<v1::RunningDriver>,
     executors: Vec<v1::RunningExecutor>,
@@ -55,6 +58,9 @@ pub fn full_report(
 }
 
 /// One entry of an agent's outbox.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn report(message: v1::WorkReport) -> Result<Report, FieldError> {
     let sequence = ReportSequence(message.sequence);
     let nothing = || FieldError::new("report", "names neither a driver nor an executor");

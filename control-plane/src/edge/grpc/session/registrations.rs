@@ -15,6 +15,9 @@ use crate::edge::{
 };
 
 /// The command, whom it is about, and reports that make no sense.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn worker_command(
     register: v1::RegisterWorker,
 ) -> Result<(Command, WorkerId, Vec<u64>), FieldError> {
@@ -44,6 +47,9 @@ pub fn worker_command(
 }
 
 /// The registration of an application, checked.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn app_command(register: v1::RegisterApplication) -> Result<Command, FieldError> {
     validate::request_id("request_id", &register.request_id)?;
     let app = Some(register.app_id).filter(|id| !id.is_empty());

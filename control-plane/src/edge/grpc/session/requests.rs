@@ -23,6 +23,9 @@ pub fn unregister(app: &AppId, message: v1::UnregisterApplication) -> Command {
 }
 
 /// Totals of executors, checked.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn executors(app: &AppId, message: v1::RequestExecutors) -> Result<Command, FieldError> {
     validate::request_executors(&message)?;
     let targets = if message.targets.is_empty() {
@@ -37,6 +40,9 @@ pub fn executors(app: &AppId, message: v1::RequestExecutors) -> Result<Command, 
 }
 
 /// Executors to end, checked. Whether it has them is the core's to say.
+///
+/// # Errors
+/// [`FieldError`] with the first thing that is wrong.
 pub fn kill(app: &AppId, message: v1::KillExecutors) -> Result<Command, FieldError> {
     validate::kill_executors(&message)?;
     Ok(Command::KillExecutors {

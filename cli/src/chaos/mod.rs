@@ -1,0 +1,42 @@
+//! `interrex chaos`: break things on purpose, and judge what happened.
+//!
+//! Exit codes: 0 everything holds, 1 something is broken, 2 nothing is broken but something that was to be tried did
+//! not happen.
+
+mod sim;
+
+use clap::Subcommand;
+
+use crate::exit::Done;
+
+const EXAMPLES: &str = "\
+Examples:
+  interrex chaos sim --seeds 1000
+  interrex chaos sim --seed 4711                        one world, again and again the same
+  interrex chaos sim --seed 4711 --history world.jsonl
+  interrex chaos sim --seeds 400 --plant no-agent-fence    a bug on purpose: must be found
+
+Exit codes: 0 everything holds, 1 something is broken, 2 a fault that was to be tried never happened.";
+
+/// Options of `interrex chaos`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ChaosArgs {
+    #[command(subcommand)]
+    command: ChaosCommand,
+}
+
+/// Where to break things.
+#[derive(Debug, Subcommand)]
+enum ChaosCommand {
+    /// In simulated worlds: the production machines under a seeded network, clock, disk and nemesis
+    #[command(after_help = "Example:\n  interrex chaos sim --seeds 1000 -o json")]
+    Sim(sim::SimArgs),
+}
+
+/// Runs `interrex chaos`.
+pub(crate) fn run(args: ChaosArgs) -> Done {
+    match args.command {
+        ChaosCommand::Sim(args) => sim::run(&args),
+    }
+}
