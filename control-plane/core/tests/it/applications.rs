@@ -373,3 +373,19 @@ fn what_waits_starts_as_soon_as_there_is_room_whatever_made_it() {
         assert!(launched, "event {event}: {:?}", orders(&cluster.last));
     }
 }
+
+#[test]
+fn an_executor_that_completes_at_once_is_replaced_after_a_wait() {
+    let (mut cluster, id) = with_executors(1, false);
+    let done = cluster.report_executor(&id, 0, exited(0));
+    assert_eq!(orders(&done), ["w1: acknowledge 1"]);
+    assert_eq!(
+        orders(&cluster.tick_after(secs(1))),
+        ["w1: launch executor 1"]
+    );
+    // One that did something is replaced at once.
+    cluster.report_executor(&id, 1, ProcessChange::Running);
+    cluster.tick_after(secs(1));
+    let done = cluster.report_executor(&id, 1, exited(0));
+    assert_eq!(notices(&done), ["1 EXITED", "added 2"]);
+}

@@ -1,5 +1,7 @@
 //! Heartbeats that say what a worker runs: a difference that stays is settled by a full report, both ways.
 
+use std::time::Duration;
+
 use interrex_core::{
     command::{Command, FullReport, ProcessChange, Report, Subject},
     config::ClusterConfig,
@@ -10,8 +12,8 @@ use interrex_core::{
 };
 
 use crate::{
-    specs::{app, driver, register_app, submit, worker},
-    support::{START, exited},
+    specs::{app, driver, register_app, submit, supervised, worker},
+    support::{Cluster, START, exited},
 };
 
 /// A leader with one worker, w1, and its store: every commit succeeds.
@@ -265,4 +267,21 @@ fn a_worker_that_beats_is_not_given_up_though_its_report_is_missing() {
     }
     let w1 = leader.machine.state().worker(&worker);
     assert_eq!(w1.expect("known").state_name(), "UNKNOWN");
+}
+
+#[test]
+fn another_executor_or_attempt_in_place_of_one_is_a_difference() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    cluster.register("w1", worker(8, 8192));
+    let driver = cluster.submit("s1", supervised(1, 1));
+    let app = cluster.register_app("a1", app(1, Some(1), Some(1)));
+    let first = cluster.state.digest(&"w1".into());
+    cluster.report_executor(&app, 0, exited(1));
+    assert_eq!(cluster.placement(&app), ["1@w1:1"]);
+    let second = cluster.state.digest(&"w1".into());
+    assert_ne!(first, second);
+    cluster.report_driver("w1", &driver, 1, exited(1));
+    cluster.tick_after(Duration::from_secs(1));
+    assert_eq!(cluster.driver(&driver).attempt, Attempt(2));
+    assert_ne!(cluster.state.digest(&"w1".into()), second);
 }

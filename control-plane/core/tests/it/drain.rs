@@ -513,3 +513,15 @@ fn a_worker_that_wants_no_work_gets_none_until_it_says_otherwise() {
     let w1 = cluster.state.worker(&"w1".into()).expect("known");
     assert_eq!(w1.state, WorkerState::Alive);
 }
+
+#[test]
+fn a_launch_that_the_drain_has_ended_is_not_ordered_again() {
+    let mut cluster = cluster();
+    let d = cluster.submit("s1", driver(1, 1));
+    cluster.drain("w1", Some(0));
+    cluster.tick_after(secs(0));
+    // Its worker does not know it: the answer to the kill tells whether it ever ran.
+    let kill = [format!("w1: kill {d}/1")];
+    assert_eq!(orders(&cluster.register("w1", worker(4, 4096))), kill);
+    assert_eq!(cluster.driver(&d).state, DriverState::Launching);
+}

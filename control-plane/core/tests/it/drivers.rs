@@ -358,3 +358,24 @@ fn clearing_forgets_what_is_over_and_nothing_else() {
     assert!(cluster.state.driver(&kept).is_some());
     assert!(cluster.state.request(&"s1".into()).is_some());
 }
+
+#[test]
+fn more_workers_than_are_looked_at_one_by_one_get_drivers_in_turn() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    for n in 0..70 {
+        cluster.register(&format!("w{n:02}"), worker(3, 4096));
+    }
+    cluster.register("w05", worker(3, 1));
+    for n in 0..140 {
+        let id = cluster.submit(&format!("s{n}"), driver(1, 2));
+        // All but the one that is too small.
+        let turn = n % 69;
+        let turn = if turn < 5 { turn } else { turn + 1 };
+        let want = format!("w{turn:02}");
+        assert_eq!(
+            cluster.driver(&id).worker,
+            Some(want.as_str().into()),
+            "{n}"
+        );
+    }
+}

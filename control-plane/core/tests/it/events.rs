@@ -225,3 +225,44 @@ fn a_new_leader_tells_nothing_of_what_was_told() {
         assert!(said.starts_with(want), "{said} is not {want}");
     }
 }
+
+#[test]
+fn the_end_of_recovery_says_whether_everybody_answered() {
+    let mut cluster = cluster();
+    cluster.fail_over();
+    let answered = cluster.register("w1", worker(4, 4_096));
+    let ended = answered.events.last().expect("told");
+    assert_eq!(ended.kind, EventKind::RecoveryEnded);
+    assert!(ended.why.contains("has answered"), "{ended:?}");
+    cluster.fail_over();
+    cluster.tick_after(ClusterConfig::default().recovery_timeout);
+    let given_up = cluster.tick_after(secs(1));
+    let ended = only(&given_up.events);
+    assert_eq!(ended.kind, EventKind::RecoveryEnded);
+    assert!(ended.why.contains("still silent"), "{ended:?}");
+}
+
+#[test]
+fn what_could_not_be_told_is_owed_until_it_can() {
+    let mut cluster = cluster();
+    for _ in 0..25 {
+        cluster.report_driver("w1", &"driver-x".into(), 1, exited(0));
+    }
+    // Too early for one more, and not the end of it.
+    assert_eq!(told(&cluster.tick_after(secs(1))), [""; 0]);
+    let summary = cluster.tick_after(secs(9));
+    assert_eq!(only(&summary.events).why, "5 more like those before");
+}
+
+#[test]
+fn a_drain_and_its_end_are_told() {
+    let mut cluster = cluster();
+    let drained = cluster.drain("w1", Some(60));
+    assert_eq!(told(&drained), ["WORKER_DRAIN w1"]);
+    let why = &only(&drained.events).why;
+    assert_eq!(why, "maintenance; what runs ends in 60s");
+    let moved = cluster.drain("w1", None);
+    assert_eq!(only(&moved.events).why, "maintenance");
+    assert_eq!(told(&cluster.drain("w1", None)), [""; 0]);
+    assert_eq!(told(&cluster.undrain("w1")), ["WORKER_UNDRAIN w1"]);
+}

@@ -234,6 +234,8 @@ fn what_is_held_can_be_killed_and_is_forgotten() {
     });
     finish(&mut cluster, "w1", &drivers[0]);
     assert_eq!(placed(&cluster, &drivers), [2]);
+    submit(&mut cluster, 2, &driver(4, 1));
+    assert_eq!(cluster.state.waiting_drivers(), 2);
     cluster.apply(Command::KillAllDrivers { request: None });
     assert_eq!(cluster.state.waiting_drivers(), 0);
 }

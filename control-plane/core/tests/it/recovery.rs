@@ -330,3 +330,30 @@ fn a_clock_that_steps_back_does_no_harm() {
     let submitted = cluster.state.drivers().next().expect("one").submitted_at;
     assert_eq!(submitted, Timestamp(crate::support::START));
 }
+
+#[test]
+fn a_new_leader_decides_by_the_configuration_that_it_was_given() {
+    let config = ClusterConfig {
+        max_drivers: Some(1),
+        ..ClusterConfig::default()
+    };
+    let mut cluster = Cluster::new(config.clone());
+    assert_eq!(*cluster.state.config(), config);
+    cluster.fail_over();
+    cluster.register("w1", worker(4, 4096));
+    cluster.submit("s1", driver(1, 1));
+    let second = cluster.submit("s2", driver(1, 1));
+    assert_eq!(cluster.driver(&second).state, DriverState::Submitted);
+}
+
+#[test]
+fn a_cluster_remembers_when_it_was_created() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    let created = Timestamp(cluster.now);
+    for _ in 0..2 {
+        let cluster_id = "first".to_owned();
+        cluster.apply(Command::Initialize { cluster_id });
+        assert_eq!(cluster.state.meta().created_at, created);
+        cluster.now += 1_000;
+    }
+}

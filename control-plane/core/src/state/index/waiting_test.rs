@@ -173,3 +173,15 @@ fn a_held_group_leaves_the_walk_and_comes_back_in_queue_order() {
     waiting.remove(&group(4, 1), place(0));
     assert!(waiting.held_by().is_empty() && waiting.heads_are_right());
 }
+
+#[test]
+fn a_head_that_is_not_where_it_belongs_is_noticed() {
+    let mut waiting = Waiting::default();
+    waiting.insert(&group(1, 1), place(0), 0);
+    assert!(waiting.heads_are_right());
+    let heads = std::mem::take(&mut waiting.heads);
+    assert!(!waiting.heads_are_right(), "it is in no walk");
+    waiting.heads = heads;
+    waiting.held_by.insert(group(1, 1), Hold::DriverShare);
+    assert!(!waiting.heads_are_right(), "it is held and in a walk");
+}
