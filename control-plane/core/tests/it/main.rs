@@ -29,6 +29,8 @@ mod repeats;
 mod reports;
 mod scale;
 #[cfg(test)]
+mod spark_suites;
+#[cfg(test)]
 mod specs;
 #[cfg(test)]
 mod starts;
@@ -37,4 +39,6 @@ mod steps;
 #[cfg(test)]
 mod support;
 mod vectors;
+#[cfg(test)]
+mod weaknesses;
 mod workers;
