@@ -16,5 +16,6 @@ mod bad_input;
 mod chaos;
 mod cluster;
 mod config;
+mod spark_differences;
 mod support;
 mod tidy;
