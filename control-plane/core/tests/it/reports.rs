@@ -132,3 +132,18 @@ fn a_worker_that_ends_a_driver_unasked_loses_it() {
     cluster.report_driver("w1", &id, 1, killed());
     assert_eq!(cluster.driver(&id).state, DriverState::Error);
 }
+
+#[test]
+fn what_is_said_again_is_counted_and_changes_nothing() {
+    let (mut cluster, id) = running(driver(1, 512));
+    for _ in 0..2 {
+        let again = cluster.report_driver("w1", &id, 1, ProcessChange::Running);
+        assert_eq!(orders(&again), ["w1: acknowledge 1"]);
+        assert!(again.mutations.is_empty());
+    }
+    let repeated = Ignored {
+        repeated: 2,
+        ..Ignored::default()
+    };
+    assert_eq!(cluster.state.ignored(), repeated);
+}

@@ -404,3 +404,23 @@ fn what_does_not_fit_a_workers_state_is_counted_and_changes_nothing() {
     assert!(late.mutations.is_empty());
     assert_eq!(cluster.state.ignored().refused, 1);
 }
+
+#[test]
+fn the_end_of_an_executor_waits_for_a_worker_that_is_away() {
+    let mut cluster = cluster();
+    let a = cluster.register_app("a1", app(1, Some(1), Some(1)));
+    cluster.report_executor(&a, 0, ProcessChange::Running);
+    cluster.apply(Command::KillExecutors {
+        app: a.clone(),
+        executors: vec![ExecutorId(0)],
+    });
+    let report = cluster.honest_report("w1");
+    cluster.apply(Command::WorkerDisconnected {
+        worker: "w1".into(),
+    });
+    for _ in 0..5 {
+        assert!(cluster.tick_after(secs(1)).effects.is_empty());
+    }
+    let back = cluster.register_with("w1", worker(4, 4096), report);
+    assert_eq!(orders(&back), ["w1: kill executor 0"]);
+}
