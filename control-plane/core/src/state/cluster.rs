@@ -191,8 +191,8 @@ impl ClusterState {
             .loads
             .get(worker)
             .map_or_else(WorkerUsage::default, |load| WorkerUsage {
-                cores: Cores(u32::try_from(load.used.cores).unwrap_or(u32::MAX)),
-                memory: MemoryMib(load.used.memory),
+                cores: Cores(u32::try_from(load.used.cores()).unwrap_or(u32::MAX)),
+                memory: MemoryMib(load.used.memory()),
                 drivers: load.drivers.len(),
                 executors: load.executors.len(),
             })

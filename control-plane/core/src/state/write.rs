@@ -12,7 +12,7 @@ use crate::{
         cluster::ClusterState,
         driver::{Driver, DriverState},
         executor::{Executor, ExecutorState},
-        index::{free::Free, place::Group, timers::Timer},
+        index::{free::Free, load::Load, place::Group, timers::Timer},
         meta::{Meta, Request},
         worker::{Worker, WorkerState},
     },
@@ -257,13 +257,10 @@ impl ClusterState {
         }
     }
 
-    /// Sums up a worker's load anew and files what it has left. Costs what is on it.
+    /// Files what a worker has left. Costs the custom resources that it offers, not what is on it.
     fn refresh_worker(&mut self, id: &WorkerId) {
-        if let Some(load) = self.index.loads.get_mut(id) {
-            load.recompute();
-            if load.is_empty() {
-                self.index.loads.remove(id);
-            }
+        if self.index.loads.get(id).is_some_and(Load::is_empty) {
+            self.index.loads.remove(id);
         }
         let free = self.free_of(id);
         let offers = self.offers_of(id);

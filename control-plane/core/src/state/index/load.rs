@@ -1,5 +1,8 @@
-//! What is placed on one worker, and the sum of it. The sum is made anew at each change: a number that is counted up
-//! and down drifts (SPARK-12552: "-1 cores used").
+//! What is placed on one worker, and the sum of it.
+//!
+//! A number that is counted up and down drifts (SPARK-12552: "-1 cores used"), and one that is made anew at each change
+//! costs what is on the worker. So the sum changes in one place only, with the map that it is a sum of: an entry adds what
+//! it holds when it comes, and exactly the same entry takes it away when it goes. `validate()` makes the sum anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,12 +31,20 @@ pub(crate) struct Load {
     digest: u64,
 }
 
-/// A sum of what is held.
+/// A sum of what is held. Too wide to be cut off: what was added can always be taken away again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Used {
-    pub(crate) cores: u64,
-    pub(crate) memory: u64,
-    pub(crate) resources: BTreeMap<String, BTreeSet<String>>,
+    cores: u64,
+    memory: u128,
+    /// Addresses of each resource, and how many hold each: never more than one, unless an agent claims nonsense.
+    resources: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// What one entry holds.
+struct Held<'a> {
+    cores: u32,
+    memory: u64,
+    resources: &'a Addresses,
 }
 
 // === impl Load ===
@@ -59,42 +70,53 @@ impl Load {
     }
 
     pub(crate) fn put_driver(&mut self, driver: &Arc<Driver>) {
+        self.remove_driver(&driver.id);
         self.digest ^= digest::of_driver(driver);
-        if let Some(before) = self.drivers.insert(driver.id.clone(), Arc::clone(driver)) {
-            self.digest ^= digest::of_driver(&before);
-        }
+        self.used.add(&Held::by_driver(driver));
+        self.drivers.insert(driver.id.clone(), Arc::clone(driver));
     }
 
     pub(crate) fn remove_driver(&mut self, id: &DriverId) {
         if let Some(before) = self.drivers.remove(id) {
             self.digest ^= digest::of_driver(&before);
+            self.used.subtract(&Held::by_driver(&before));
         }
     }
 
     pub(crate) fn put_executor(&mut self, executor: &Arc<Executor>) {
+        self.remove_executor(executor);
         let key = (executor.app.clone(), executor.id);
-        if self.executors.insert(key, Arc::clone(executor)).is_none() {
-            self.digest ^= digest::of_executor(executor);
-        }
+        self.digest ^= digest::of_executor(executor);
+        self.used.add(&Held::by_executor(executor));
+        self.executors.insert(key, Arc::clone(executor));
     }
 
     pub(crate) fn remove_executor(&mut self, executor: &Executor) {
         let key = (executor.app.clone(), executor.id);
-        if self.executors.remove(&key).is_some() {
-            self.digest ^= digest::of_executor(executor);
+        if let Some(before) = self.executors.remove(&key) {
+            self.digest ^= digest::of_executor(&before);
+            self.used.subtract(&Held::by_executor(&before));
+        }
+    }
+}
+
+// === impl Held ===
+
+impl<'a> Held<'a> {
+    fn by_driver(driver: &'a Driver) -> Self {
+        Self {
+            cores: driver.spec.cores.0,
+            memory: driver.spec.memory.0,
+            resources: &driver.resources,
         }
     }
 
-    /// Makes the sum anew. Costs what is on this worker.
-    pub(crate) fn recompute(&mut self) {
-        let mut used = Used::default();
-        for driver in self.drivers.values() {
-            used.add(driver.spec.cores.0, driver.spec.memory.0, &driver.resources);
+    fn by_executor(executor: &'a Executor) -> Self {
+        Self {
+            cores: executor.cores.0,
+            memory: executor.memory.0,
+            resources: &executor.resources,
         }
-        for executor in self.executors.values() {
-            used.add(executor.cores.0, executor.memory.0, &executor.resources);
-        }
-        self.used = used;
     }
 }
 
@@ -107,15 +129,50 @@ impl Used {
         resources: BTreeMap::new(),
     };
 
-    fn add(&mut self, cores: u32, memory: u64, resources: &Addresses) {
-        self.cores = self.cores.saturating_add(u64::from(cores));
-        self.memory = self.memory.saturating_add(memory);
-        for (name, addresses) in resources {
-            self.resources
-                .entry(name.clone())
-                .or_default()
-                .extend(addresses.iter().cloned());
+    fn add(&mut self, held: &Held<'_>) {
+        self.cores += u64::from(held.cores);
+        self.memory += u128::from(held.memory);
+        for (name, addresses) in held.resources {
+            if addresses.is_empty() {
+                continue;
+            }
+            let holders = self.resources.entry(name.clone()).or_default();
+            for address in addresses {
+                *holders.entry(address.clone()).or_default() += 1;
+            }
         }
+    }
+
+    /// The inverse of `add`.
+    fn subtract(&mut self, held: &Held<'_>) {
+        self.cores -= u64::from(held.cores);
+        self.memory -= u128::from(held.memory);
+        for (name, addresses) in held.resources {
+            let Some(holders) = self.resources.get_mut(name) else {
+                continue;
+            };
+            for address in addresses {
+                if let Some(count) = holders.get_mut(address) {
+                    *count -= 1;
+                    if *count == 0 {
+                        holders.remove(address);
+                    }
+                }
+            }
+            if holders.is_empty() {
+                self.resources.remove(name);
+            }
+        }
+    }
+
+    /// Cores in use.
+    pub(crate) fn cores(&self) -> u64 {
+        self.cores
+    }
+
+    /// Memory in use, in MiB.
+    pub(crate) fn memory(&self) -> u64 {
+        u64::try_from(self.memory).unwrap_or(u64::MAX)
     }
 
     /// Cores that a worker of this spec has left.
@@ -125,7 +182,7 @@ impl Used {
 
     /// Memory that a worker of this spec has left, in MiB.
     pub(crate) fn memory_free(&self, spec: &WorkerSpec) -> u64 {
-        spec.memory.0.saturating_sub(self.memory)
+        spec.memory.0.saturating_sub(self.memory())
     }
 
     /// Addresses of one resource that a worker of this spec has left, in string order.
@@ -139,7 +196,7 @@ impl Used {
             .get(resource)
             .into_iter()
             .flatten()
-            .filter(|address| held.is_none_or(|held| !held.contains(*address)))
+            .filter(|address| held.is_none_or(|held| !held.contains_key(*address)))
             .collect()
     }
 
@@ -177,11 +234,15 @@ impl Used {
     /// Whether a worker of this spec offers all of this.
     pub(crate) fn is_within(&self, spec: &WorkerSpec) -> bool {
         self.cores <= u64::from(spec.cores.0)
-            && self.memory <= spec.memory.0
+            && self.memory <= u128::from(spec.memory.0)
             && self.resources.iter().all(|(name, held)| {
                 let offered = spec.resources.get(name);
-                held.iter()
+                held.keys()
                     .all(|a| offered.is_some_and(|offered| offered.contains(a)))
             })
     }
 }
+
+#[cfg(test)]
+#[path = "load_test.rs"]
+mod tests;

@@ -50,8 +50,7 @@ impl ClusterState {
             let load = loads.entry(executor.worker.clone()).or_default();
             load.put_executor(executor);
         }
-        for (id, load) in &mut loads {
-            load.recompute();
+        for (id, load) in &loads {
             check_addresses(id, load, faults);
         }
         faults.check(loads == self.index.loads, || {
