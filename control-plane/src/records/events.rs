@@ -37,9 +37,10 @@ pub(super) fn message(record: &[Event]) -> v1::EventsRecord {
     v1::EventsRecord {
         first_sequence: first.map_or(0, |event| event.sequence.0),
         epoch: first.map_or(0, |event| event.epoch.0),
-        events: record
-            .iter()
-            .map(|event| fact_message(&event.fact))
+        events: std::iter::once(None)
+            .chain(record.iter().map(|event| Some(&event.fact)))
+            .zip(record)
+            .map(|(before, event)| fact_message(before, &event.fact))
             .collect(),
     }
 }
@@ -57,37 +58,52 @@ pub(super) fn record(message: v1::EventsRecord) -> Result<Arc<[Event]>, RecordEr
             value: format!("{length} from {first_sequence} on"),
         });
     }
-    let numbered = (first_sequence..).zip(events);
-    let event = |(sequence, message)| Event {
-        sequence: EventSequence(sequence),
-        epoch: Epoch(epoch),
-        fact: fact(message),
-    };
-    Ok(numbered.map(event).collect())
+    let mut read: Vec<Event> = Vec::with_capacity(events.len());
+    for (sequence, message) in (first_sequence..).zip(events) {
+        let fact = fact(read.last().map(|event| &event.fact), message);
+        read.push(Event {
+            sequence: EventSequence(sequence),
+            epoch: Epoch(epoch),
+            fact,
+        });
+    }
+    Ok(read.into())
 }
 
-fn fact_message(fact: &Fact) -> v1::EventRecord {
+/// Without what is as in the event before.
+fn fact_message(before: Option<&Fact>, fact: &Fact) -> v1::EventRecord {
+    let differs = |same: fn(&Fact, &Fact) -> bool| !before.is_some_and(|before| same(before, fact));
     let worker = fact.worker.as_ref().map(ToString::to_string);
     v1::EventRecord {
-        at_ms: fact.at.0,
+        at_ms: differs(|a, b| a.at == b.at).then_some(fact.at.0),
         kind: fact.kind.to_string(),
-        subject: fact.subject.to_string(),
+        subject: differs(|a, b| a.subject == b.subject).then(|| fact.subject.to_string()),
         worker_id: worker.unwrap_or_default(),
         attempt: fact.attempt.map(|attempt| attempt.0),
-        who: fact.who.to_string(),
+        who: differs(|a, b| a.who == b.who).then(|| fact.who.to_string()),
         why: fact.why.clone(),
     }
 }
 
-fn fact(record: v1::EventRecord) -> Fact {
+/// With what is as in the event before.
+fn fact(before: Option<&Fact>, record: v1::EventRecord) -> Fact {
     let worker = Some(record.worker_id).filter(|id| !id.is_empty());
     Fact {
-        at: Timestamp(record.at_ms),
+        at: match record.at_ms {
+            Some(at_ms) => Timestamp(at_ms),
+            None => before.map_or_else(Timestamp::default, |before| before.at),
+        },
         kind: kind(&record.kind),
-        subject: record.subject.into(),
+        subject: match record.subject {
+            Some(subject) => subject.into(),
+            None => before.map_or_else(|| Arc::from(""), |before| Arc::clone(&before.subject)),
+        },
         worker: worker.map(WorkerId::from),
         attempt: record.attempt.map(Attempt),
-        who: Who::from_text(&record.who),
+        who: match record.who {
+            Some(who) => Who::from_text(&who),
+            None => before.map_or_else(|| Who::from_text(""), |before| before.who.clone()),
+        },
         why: record.why,
     }
 }
@@ -133,6 +149,8 @@ pub(crate) fn all_kinds() -> Vec<EventKind> {
 
 #[cfg(test)]
 mod tests {
+    use interrex_core::state::driver::DriverState;
+
     use super::*;
 
     fn events(kinds: Vec<EventKind>) -> Vec<Event> {
@@ -162,6 +180,32 @@ mod tests {
         assert_eq!(*record(message(&written)).expect("readable"), *written);
         let last = EventSequence(40 + written.len() as u64);
         assert_eq!(key_of(&written), key(EventSequence(41), last));
+    }
+
+    #[test]
+    fn what_is_as_in_the_event_before_is_stored_once() {
+        let kinds = [
+            DriverState::Submitted,
+            DriverState::Launching,
+            DriverState::Running,
+        ];
+        let mut written = events(kinds.map(EventKind::Driver).to_vec());
+        let (at, who) = (written[0].fact.at, Who::Leader);
+        written[1].fact.at = at;
+        written[2].fact.who = who;
+        // What is empty is not taken for what is unset.
+        written[2].fact.subject = "".into();
+        let stored = message(&written);
+        let last = &stored.events[2];
+        assert_eq!(
+            (&stored.events[1].subject, &stored.events[1].who),
+            (&None, &None)
+        );
+        assert_eq!(
+            (last.subject.as_deref(), last.who.as_deref()),
+            (Some(""), Some("leader"))
+        );
+        assert_eq!(*record(stored).expect("readable"), *written);
     }
 
     #[test]

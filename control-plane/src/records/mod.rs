@@ -146,3 +146,5 @@ fn key(kind: RecordKind, id: impl Into<Box<str>>) -> RecordKey {
 
 #[cfg(test)]
 mod records_test;
+#[cfg(test)]
+mod size_test;
