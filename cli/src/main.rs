@@ -18,6 +18,7 @@ mod local_cluster;
 mod logging;
 mod master;
 mod metrics;
+mod open_files;
 mod output;
 mod parent;
 mod run;

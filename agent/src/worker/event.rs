@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interrex_client::session::StreamId;
+use interrex_client::session::{SessionEvent, StreamId};
 use interrex_proto::v1::{Registered, master_frame};
 
 use crate::process::ProcessEvent;
@@ -82,4 +82,42 @@ pub enum Event {
     Tick,
     /// The agent is to end in an orderly way.
     Stop,
+}
+
+// === impl Event ===
+
+impl From<SessionEvent> for Event {
+    fn from(event: SessionEvent) -> Self {
+        match event {
+            SessionEvent::RegistrationWanted { stream, seen } => {
+                Self::RegistrationWanted { stream, seen }
+            }
+            SessionEvent::Attached {
+                epoch,
+                master,
+                registered,
+            } => {
+                let registered = Box::new(registered);
+                Self::Attached {
+                    epoch,
+                    master,
+                    registered,
+                }
+            }
+            SessionEvent::Frame { epoch, body } => Self::Frame {
+                epoch,
+                body: Box::new(body),
+            },
+            SessionEvent::Detached { reason } => Self::Detached { reason },
+            SessionEvent::Refused {
+                master,
+                reason,
+                permanent,
+            } => Self::Refused {
+                master,
+                reason,
+                permanent,
+            },
+        }
+    }
 }

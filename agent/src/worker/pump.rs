@@ -176,7 +176,7 @@ impl Pump {
             }
             let event = tokio::select! {
                 event = self.session_events.recv(), if session_open => match event {
-                    Some(event) => from_session(event),
+                    Some(event) => Event::from(event),
                     None => {
                         tracing::error!("the session with the masters has ended");
                         session_open = false;
@@ -389,40 +389,6 @@ impl Pump {
             );
         }
         self.board.set_disk_trouble(Some(trouble));
-    }
-}
-
-fn from_session(event: SessionEvent) -> Event {
-    match event {
-        SessionEvent::RegistrationWanted { stream, seen } => {
-            Event::RegistrationWanted { stream, seen }
-        }
-        SessionEvent::Attached {
-            epoch,
-            master,
-            registered,
-        } => {
-            let registered = Box::new(registered);
-            Event::Attached {
-                epoch,
-                master,
-                registered,
-            }
-        }
-        SessionEvent::Frame { epoch, body } => Event::Frame {
-            epoch,
-            body: Box::new(body),
-        },
-        SessionEvent::Detached { reason } => Event::Detached { reason },
-        SessionEvent::Refused {
-            master,
-            reason,
-            permanent,
-        } => Event::Refused {
-            master,
-            reason,
-            permanent,
-        },
     }
 }
 

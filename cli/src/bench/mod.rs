@@ -3,9 +3,11 @@
 //! Figures are printed, never asserted: a busy machine is no fault of the code. Each bench starts a cluster
 //! of its own (real processes, a directory that is removed afterwards) unless it is told where one is, or needs none.
 
+mod agents;
 mod etcd;
 mod failover;
 mod own;
+mod process;
 mod recover;
 mod report;
 mod schedule;
@@ -26,6 +28,7 @@ Examples:
   interrex bench recover --drivers 100000
   interrex bench schedule --workers 2000 --apps 500 --queued 100000
   interrex bench snapshot --drivers 100000
+  interrex bench agents --count 5000 --failover
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
 
@@ -62,6 +65,9 @@ enum BenchCommand {
     /// Saving a snapshot, and restoring it into a new cluster
     #[command(after_help = "Example:\n  interrex bench snapshot --drivers 100000")]
     Snapshot(snapshot::SnapshotBenchArgs),
+    /// What many agents cost the leader, and how punctual their heartbeats are
+    #[command(after_help = "Example:\n  interrex bench agents --count 5000 --failover")]
+    Agents(agents::AgentsArgs),
 }
 
 /// Runs `interrex bench`.
@@ -73,5 +79,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Recover(args) => recover::run(args, format).await,
         BenchCommand::Schedule(args) => schedule::run(&args, format),
         BenchCommand::Snapshot(args) => snapshot::run(args, format).await,
+        BenchCommand::Agents(args) => agents::run(args, format).await,
     }
 }

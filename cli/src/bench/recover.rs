@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::{
     own::Own,
+    process,
     report::{Report, print},
     submit::fill,
 };
@@ -40,7 +41,7 @@ pub(super) async fn run(args: RecoverArgs, format: Format) -> Done {
     let mut own = Own::start(1, args.engine).await?;
     let masters = own.cluster.layout().masters_list();
     fill(&masters, args.drivers).await?;
-    let queued = resident_bytes(&own)?;
+    let queued = process::resident_bytes(pid(&own)?)?;
     let mut reports = Vec::new();
     for round in 1..=args.rounds {
         own.cluster.signal("m1", Signal::SIGKILL);
@@ -61,7 +62,10 @@ pub(super) async fn run(args: RecoverArgs, format: Format) -> Done {
                 .param("round", round)
                 .metric("lead_seconds", took.as_secs_f64())
                 .metric("resident_bytes_when_queued", queued)
-                .metric("resident_bytes_after_start", resident_bytes(&own)?),
+                .metric(
+                    "resident_bytes_after_start",
+                    process::resident_bytes(pid(&own)?)?,
+                ),
         );
     }
     own.cluster.stop().await;
@@ -89,16 +93,7 @@ async fn until_it_leads(client: &ControlClient) -> Result<(), Failure> {
     ))
 }
 
-/// Memory of the only master, from the kernel.
-fn resident_bytes(own: &Own) -> Result<u64, Failure> {
-    let pid = own
-        .cluster
-        .pid("m1")
-        .ok_or_else(|| Failure::failed("m1 does not run"))?;
-    let path = format!("/proc/{pid}/status");
-    let text = std::fs::read_to_string(&path).map_err(|e| Failure::io(&path, &e))?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.map(|k| k * 1024)
-        .ok_or_else(|| Failure::failed(format!("{path} has no VmRSS")))
+fn pid(own: &Own) -> Result<u32, Failure> {
+    let pid = own.cluster.pid("m1");
+    pid.ok_or_else(|| Failure::failed("m1 does not run"))
 }

@@ -50,6 +50,15 @@ impl Report {
         self
     }
 
+    /// Adds median, 99th percentile and maximum of `times`, in seconds, under names that begin with `name`.
+    pub(super) fn named_times(mut self, name: &str, times: &Times) -> Self {
+        for (which, quantile) in [("median", 0.5), ("p99", 0.99), ("max", 1.0)] {
+            let key = format!("{name}_{which}_seconds");
+            self.metrics.insert(key, json!(times.at(quantile)));
+        }
+        self
+    }
+
     /// Adds minimum, median, 99th percentile and maximum of `times`, in seconds.
     pub(super) fn times(mut self, times: &Times) -> Self {
         for (name, quantile) in [("min", 0.0), ("median", 0.5), ("p99", 0.99), ("max", 1.0)] {

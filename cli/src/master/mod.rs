@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     agent::{needs_insecure, resolve},
     exit::{Done, Exit, Failure, chain},
-    metrics,
+    metrics, open_files,
     shutdown::Shutdown,
     units::{Listen, is_loopback, parse_address, parse_listen},
 };
@@ -280,6 +280,7 @@ pub(crate) async fn run(args: MasterArgs) -> Done {
     check_engine(&config).map_err(|e| refused(&e))?;
     let mut shutdown = Shutdown::listen()?;
     file_size_limit_is_an_error()?;
+    open_files::raise();
     let prometheus = metrics::install()?;
     // The sockets first: a busy port must not cost a look at the data, and port 0 is known by its number.
     let listeners = Listeners::bind(&config.server).map_err(|e| Failure::failed(chain(&e)))?;

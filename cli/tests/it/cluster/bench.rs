@@ -115,3 +115,28 @@ fn saving_and_restoring_a_snapshot_are_measured() {
         );
     }
 }
+
+#[test]
+fn agents_are_measured_with_their_heartbeats_and_a_failover() {
+    // The first heartbeats leave five seconds after the registrations.
+    let found = lines(&["agents", "--count", "20", "--seconds", "6", "--failover"]);
+    assert_eq!(found[0]["params"]["agents"], 20);
+    let metrics = &found[0]["metrics"];
+    for counted in ["heartbeats", "acknowledged"] {
+        assert!(metrics[counted].as_u64().expect("a count") > 0, "{metrics}");
+    }
+    assert!(metrics["leader_resident_bytes"].as_u64().expect("bytes") > 1 << 20);
+    for figure in [
+        "registered_seconds",
+        "registered_again_seconds",
+        "round_trip_p99_seconds",
+    ] {
+        assert!(
+            metrics[figure].as_f64().expect("a figure") > 0.0,
+            "{figure}"
+        );
+    }
+    for figure in ["leader_cpu_cores", "agents_cpu_cores", "late_max_seconds"] {
+        assert!(metrics[figure].is_number(), "{figure}");
+    }
+}
