@@ -174,15 +174,8 @@ impl Master {
             serve_rpc(routes, rpc, &servers_stop),
         );
         if let Some(rest) = rest {
-            let router = rest::router(handle.clone(), options.rest.clone()).map_err(|source| {
-                StartError::Build {
-                    part: "REST",
-                    source: Box::new(source),
-                }
-            })?;
-            let listener = tokio_listener(rest, "REST")?;
-            let serve = serve_rest(router, listener, servers_stop.clone());
-            tasks.spawn_detached("rest server", OnEnd::Alarm, serve);
+            let router = rest::router(handle.clone(), options.rest.clone());
+            start_rest(router, rest, &tasks, &servers_stop)?;
         }
         let role = RoleTask {
             shared: Arc::clone(&shared),
@@ -255,6 +248,23 @@ impl Drop for RunningMaster {
         self.servers_stop.cancel();
         self.admin.stop();
     }
+}
+
+/// Serves Spark's submission API.
+fn start_rest(
+    router: Result<axum::Router, reqwest::Error>,
+    listener: std::net::TcpListener,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) -> Result<(), StartError> {
+    let router = router.map_err(|source| StartError::Build {
+        part: "REST",
+        source: Box::new(source),
+    })?;
+    let listener = tokio_listener(listener, "REST")?;
+    let serve = serve_rest(router, listener, stop.clone());
+    tasks.spawn_detached("rest server", OnEnd::Alarm, serve);
+    Ok(())
 }
 
 /// Every gRPC service of a master, on top of those among masters.

@@ -32,6 +32,11 @@ const SUPERVISORS_END_WITHIN: Duration = Duration::from_millis(500);
 const LEASE_WATCHED_EVERY: Duration = Duration::from_millis(50);
 /// Report numbers that one life of an agent may use.
 const SEQUENCES_PER_LIFE: u64 = 1_000_000;
+/// How whatever has run ends, unless by itself. Only what was never started ends without an exit.
+const SIGKILLED: Option<Exit> = Some(Exit {
+    code: None,
+    signal: Some(9),
+});
 
 /// What survives the agent's death.
 #[derive(Debug, Default)]
@@ -522,7 +527,7 @@ impl Agent {
         if env.plant == Some(Plant::OrphanOnKill) && env.chance.percent(50.0) {
             // It is said to be gone, and is not.
             let orphan = process.clone();
-            self.over(key, None, EndCause::Order, env);
+            self.over(key, SIGKILLED, EndCause::Order, env);
             self.processes.insert(key.clone(), orphan);
             return;
         }
@@ -557,14 +562,14 @@ impl Agent {
                 self.over(key, Some(exit), EndCause::Itself, env);
             }
             Process::Lease => self.watch_lease(key, &process, env),
-            Process::LeaseOver => self.over(key, None, EndCause::LeaseOver, env),
+            Process::LeaseOver => self.over(key, SIGKILLED, EndCause::LeaseOver, env),
             Process::Dies => {
                 let cause = if self.mind.is_some() && process.life == self.life {
                     EndCause::Order
                 } else {
                     EndCause::AgentGone
                 };
-                self.over(key, None, cause, env);
+                self.over(key, SIGKILLED, cause, env);
             }
         }
     }
@@ -580,7 +585,7 @@ impl Agent {
         let record = env.note(node, Kind::Info, Op::End, &id);
         record.attempt = attempt;
         record.value = json!({"success": success});
-        if let Some(exit) = exit {
+        if let (EndCause::Itself, Some(exit)) = (cause, exit) {
             self.disk.endings.insert(key.clone(), exit);
         }
         if process.life == self.life {

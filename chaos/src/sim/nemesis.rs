@@ -13,6 +13,9 @@ use super::{
 };
 use crate::history::{Kind, Op};
 
+/// An operator looks again after this whether a worker gets work.
+const UNDRAINED_WITHIN: Duration = Duration::from_secs(10);
+
 // === impl World ===
 
 impl World {
@@ -253,13 +256,21 @@ impl World {
 
     fn undrain(&mut self, n: usize) {
         let worker = Node::Agent(n).to_string();
+        let again = Happening::Nemesis(UNDRAIN + n as u64);
         if self.clients[0].has_open_drain(&worker) {
             // Two requests at the same time have no order.
-            let again = Happening::Nemesis(UNDRAIN + n as u64);
             self.env.after(Duration::from_millis(500), again);
-        } else if self.drained.remove(&n) {
+        } else if self.drained.remove(&n) || (self.env.calm && self.is_drained(&worker)) {
             self.clients[0].drain(&worker, true, &mut self.env);
+            self.env.after(UNDRAINED_WITHIN, again);
         }
+    }
+
+    fn is_drained(&self, worker: &str) -> bool {
+        let known = self
+            .leader()
+            .and_then(|machine| machine.state().worker(&worker.into()));
+        known.is_some_and(|worker| worker.drain.is_some())
     }
 
     fn set_cut(&mut self, peer: Node, master: usize, cut: Cut) {
@@ -362,6 +373,9 @@ impl World {
             }
             self.restart_agent(n);
             self.undrain(n);
+            // Of a drain that its client has given up, an old try may still arrive now, behind its undoing.
+            let again = Happening::Nemesis(UNDRAIN + n as u64);
+            self.env.after(UNDRAINED_WITHIN, again);
         }
     }
 }

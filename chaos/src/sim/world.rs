@@ -31,7 +31,9 @@ const ELECTION_TIMEOUT: Duration = Duration::from_millis(400);
 /// How long a broken link is not noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 /// How long everything may take to come to rest when the faults are over.
-const CONVERGES_WITHIN: Duration = Duration::from_secs(120);
+///
+/// One worker may have to run all that has gathered, each for up to half a minute, some of it twice.
+const CONVERGES_WITHIN: Duration = Duration::from_secs(600);
 /// Events of one world; more mean that something spins.
 const EVENTS_MAX: u64 = 3_000_000;
 
@@ -484,7 +486,7 @@ impl World {
         }
     }
 
-    fn leader(&self) -> Option<&LeaderMachine> {
+    pub(super) fn leader(&self) -> Option<&LeaderMachine> {
         let (master, _) = self.env.store.holder?;
         self.masters[master].machine()
     }

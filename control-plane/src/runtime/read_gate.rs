@@ -18,7 +18,8 @@ use crate::runtime::{error::RequestError, handle::MasterHandle, port::READS_MAX}
 /// How long one question may take.
 pub(crate) const CONFIRM_DEADLINE: Duration = Duration::from_secs(2);
 
-type Read = oneshot::Sender<Result<(), RequestError>>;
+/// Who waits for the word that this master leads.
+pub(crate) type Read = oneshot::Sender<Result<(), RequestError>>;
 
 /// The gate of one leadership; ends with it.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ use crate::{
         peers::Peers,
         port::{LeaderPort, MAILBOX_MAX, READS_MAX, Waiters},
         quarantine::Quarantine,
-        read_gate::ReadGate,
+        read_gate::{Read, ReadGate},
         restore::{RESTORES_MAX, RestoreError, RestoreOrder, RestorePort, Restorer},
         takeover::{Taken, Takeover, Unfit},
         tasks::{OnEnd, Tasks},
@@ -218,15 +218,7 @@ impl RoleTask {
         let (orders, restores) = mpsc::channel(RESTORES_MAX);
         let over = CancellationToken::new();
         let _ends_the_gate = over.clone().drop_guard();
-        let gate = ReadGate {
-            epoch,
-            engine: Arc::clone(&self.engine),
-            handle: MasterHandle::new(Arc::clone(&self.shared)),
-            reads,
-            over: over.clone(),
-        };
-        self.tasks
-            .spawn_detached("read gate", OnEnd::Expected, gate.run());
+        self.open_gate(epoch, reads, &over);
         self.go_beside(epoch, heard, &over);
         let mut pump = LeaderLoop {
             shared: Arc::clone(&self.shared),
@@ -268,6 +260,19 @@ impl RoleTask {
             self.restore(order, leadership).await;
         }
         Ended::SteppedDown(reason)
+    }
+
+    /// Reads are answered until the leadership ends.
+    fn open_gate(&self, epoch: Epoch, reads: mpsc::Receiver<Read>, over: &CancellationToken) {
+        let gate = ReadGate {
+            epoch,
+            engine: Arc::clone(&self.engine),
+            handle: MasterHandle::new(Arc::clone(&self.shared)),
+            reads,
+            over: over.clone(),
+        };
+        self.tasks
+            .spawn_detached("read gate", OnEnd::Expected, gate.run());
     }
 
     /// Opens the epoch and makes a leader of what is stored; or how the leadership has ended, if it could not.
