@@ -21,7 +21,9 @@ fn a_planted_bug_ends_with_a_seed_that_repeats_it() {
     let output = run(interrex().args(sim).args(["--seeds", "20"]).args(plant));
     expect_code(&output, 1);
     let said = text(&output);
-    let (_, seed) = said.split_once("repeat it: interrex chaos sim --seed ").expect(&said);
+    let (_, seed) = said
+        .split_once("repeat it: interrex chaos sim --seed ")
+        .expect(&said);
     let seed = seed.split_whitespace().next().unwrap();
     let again = run(interrex().args(sim).args(["--seed", seed]).args(plant));
     expect_code(&again, 1);
@@ -34,5 +36,8 @@ fn an_unknown_plant_is_refused_with_the_known_ones() {
     let output = run(interrex().args(["chaos", "sim", "--plant", "gremlin"]));
     expect_code(&output, 2);
     let said = text(&output);
-    assert!(said.contains("gremlin") && said.contains("no-store-fence"), "{said}");
+    assert!(
+        said.contains("gremlin") && said.contains("no-store-fence"),
+        "{said}"
+    );
 }
