@@ -1,14 +1,11 @@
 //! The world: all nodes, and the loop that lets one thing happen after the other.
 
+mod rest;
+mod wires;
+
 use std::{collections::BTreeSet, time::Duration};
 
-use interrex_agent::process::WorkKey;
-use interrex_control_plane::records::decode_all;
-use interrex_core::{
-    leader::LeaderMachine,
-    state::{cluster::RecoveredEntities, driver::Driver, meta::RecoveryState, worker::WorkerState},
-};
-use serde_json::json;
+use interrex_core::{leader::LeaderMachine, state::driver::Driver};
 
 use super::{
     agent::Agent,
@@ -17,7 +14,7 @@ use super::{
     clock::At,
     env::{Env, Happening},
     master::Master,
-    net::{ConnId, End, Frame, Node, Way},
+    net::{End, Node, Way},
     plan::Plan,
     plant::Plant,
     store::{Answer, OpId},
@@ -287,101 +284,6 @@ impl World {
         }
     }
 
-    fn dialled(&mut self, id: ConnId) {
-        let Some(conn) = self.env.net.conn(id) else {
-            return;
-        };
-        let (peer, stream, master) = (conn.peer, conn.stream, conn.master);
-        if self.life(peer) != Some(conn.peer_life) {
-            return self.env.net.release(id, End::Peer);
-        }
-        let cut = self.env.net.cut(peer, master);
-        let open = self.masters[master].up && !cut.up && !cut.down;
-        if open {
-            let life = self.masters[master].life;
-            if let Some(conn) = self.env.net.conn_mut(id) {
-                conn.master_life = life;
-                conn.held_by.1 = true;
-            }
-            self.masters[master].on_dialled(id);
-        }
-        match peer {
-            Node::Agent(n) => self.agents[n].on_dialled(id, stream, open, &mut self.env),
-            Node::App(n) => self.apps[n].on_dialled(id, stream, open, &mut self.env),
-            Node::Master(_) | Node::Client(_) => {}
-        }
-    }
-
-    fn frame(&mut self, id: ConnId, way: Way, frame: Frame) {
-        let held = self.env.net.is_held(id, way);
-        let Some(conn) = self.env.net.conn_mut(id) else {
-            return;
-        };
-        if held {
-            conn.hold(way, frame);
-            return self.env.hit("frame-held");
-        }
-        let (peer, stream, master) = (conn.peer, conn.stream, conn.master);
-        let (peer_life, master_life) = (conn.peer_life, conn.master_life);
-        let (peer_holds, master_holds) = conn.held_by;
-        self.env.trace(peer, || frame.describe(way, master, id));
-        match frame {
-            Frame::Peer(frame)
-                if master_holds && self.life(Node::Master(master)) == Some(master_life) =>
-            {
-                self.masters[master].on_frame(id, *frame, &mut self.env);
-            }
-            Frame::Master(frame) if peer_holds && self.life(peer) == Some(peer_life) => {
-                match peer {
-                    Node::Agent(n) => self.agents[n].on_frame(stream, *frame, &mut self.env),
-                    Node::App(n) => self.apps[n].on_frame(stream, *frame, &mut self.env),
-                    Node::Master(_) | Node::Client(_) => {}
-                }
-            }
-            // The receiver has no such connection: it says so, and the sender learns that it is gone.
-            Frame::Peer(_) => self.reset_to(id, End::Peer),
-            Frame::Master(_) => self.reset_to(id, End::Master),
-        }
-    }
-
-    fn reset_to(&mut self, id: ConnId, end: End) {
-        let wait = self.env.latency();
-        self.env.after(wait, Happening::Gone(id, end));
-    }
-
-    /// One end learns that a connection is gone; over a cut link it does not, until the keep-alive notices.
-    fn gone(&mut self, id: ConnId, end: End) {
-        if self.env.net.is_held(id, end.way()) {
-            self.env.after(HOUSEKEEPING, Happening::Gone(id, end));
-            return;
-        }
-        self.lose(id, end);
-    }
-
-    /// An end gives a connection up.
-    pub(super) fn lose(&mut self, id: ConnId, end: End) {
-        let Some(conn) = self.env.net.conn(id) else {
-            return;
-        };
-        let (peer, stream, master) = (conn.peer, conn.stream, conn.master);
-        let holds = match end {
-            End::Peer => conn.held_by.0 && self.life(peer) == Some(conn.peer_life),
-            End::Master => {
-                conn.held_by.1 && self.life(Node::Master(master)) == Some(conn.master_life)
-            }
-        };
-        self.env.net.release(id, end);
-        if !holds {
-            return;
-        }
-        match (end, peer) {
-            (End::Master, _) => self.masters[master].on_gone(id),
-            (End::Peer, Node::Agent(n)) => self.agents[n].on_gone(stream, &mut self.env),
-            (End::Peer, Node::App(n)) => self.apps[n].on_gone(stream, &mut self.env),
-            (End::Peer, Node::Master(_) | Node::Client(_)) => {}
-        }
-    }
-
     fn store(&mut self, op: OpId) {
         let env = &mut self.env;
         let refused = env.loses("store-refuses", env.plan.store_refused_percent);
@@ -489,127 +391,6 @@ impl World {
     pub(super) fn leader(&self) -> Option<&LeaderMachine> {
         let (master, _) = self.env.store.holder?;
         self.masters[master].machine()
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.unrest().is_none()
-    }
-
-    /// What is still to do; `None`: nothing.
-    fn unrest(&self) -> Option<String> {
-        let Some(machine) = self.leader() else {
-            return Some("nobody leads".to_owned());
-        };
-        let state = machine.state();
-        let unfinished = state.drivers().find(|driver| !driver.state.is_final());
-        let app = state.apps().find(|app| !app.state.is_final());
-        let executor = state
-            .executors()
-            .find(|executor| !executor.state.is_final());
-        let worker = state
-            .workers()
-            .find(|worker| worker.state != WorkerState::Alive || worker.drain.is_some());
-        let agent = self.agents.iter().find(|agent| !agent.is_at_rest());
-        if !machine.is_idle() {
-            Some("the leader is busy".to_owned())
-        } else if state.recovery_state() != RecoveryState::Alive {
-            Some(format!("recovery is {}", state.recovery_state().name()))
-        } else if let Some(driver) = unfinished {
-            Some(format!(
-                "{} is {}: {}",
-                driver.id,
-                driver.state.name(),
-                driver.message
-            ))
-        } else if let Some(app) = app {
-            Some(format!("{} is {}", app.id, app.state.name()))
-        } else if let Some(executor) = executor {
-            let (app, id) = (&executor.app, executor.id);
-            Some(format!("executor {app}/{id} is {}", executor.state.name()))
-        } else if let Some(worker) = worker {
-            Some(format!("worker {} is {}", worker.id, worker.state_name()))
-        } else if state.workers().count() != self.agents.len() {
-            Some("a worker is not registered".to_owned())
-        } else if !self.clients.iter().all(Client::is_idle_or_reading) {
-            Some("a request has no answer".to_owned())
-        } else if !self.apps.iter().all(App::is_done) {
-            Some("an application does not know that it is over".to_owned())
-        } else {
-            agent.map(|agent| format!("{} runs or has to report something", agent.node()))
-        }
-    }
-
-    fn finish(mut self) -> Outcome {
-        let stored = decode_all(self.env.store.records().recovered());
-        let entities = stored.map_or_else(
-            |_newer| RecoveredEntities::default(),
-            |decoded| decoded.entities,
-        );
-        let leader = self
-            .leader()
-            .map(|machine| hash(machine.state().drivers().map(|driver| driver.as_ref())));
-        let at_rest = self.env.history.about(Op::Converged).next().is_some();
-        if self.env.calm
-            && !at_rest
-            && let Some(why) = self.unrest()
-        {
-            self.env
-                .broken("world", &format!("does not come to rest: {why}"));
-        }
-        if let (Some(leader), true) = (leader, at_rest) {
-            self.env.note("leader", Kind::Info, Op::Hash, "").value = json!({"hash": leader});
-            let stored = hash(entities.drivers.iter());
-            self.env.note("store", Kind::Info, Op::Hash, "").value = json!({"hash": stored});
-        }
-        for driver in &entities.drivers {
-            let record = self
-                .env
-                .note("store", Kind::Info, Op::Final, driver.submission.as_str());
-            record.attempt = Some(driver.attempt.0);
-            record.value = json!({
-                "driver": driver.id.as_str(), "state": driver.state.name(),
-                "exit_code": driver.exit.and_then(|exit| exit.code),
-                "forgotten": driver.message.contains("does not run it"),
-            });
-        }
-        self.note_leftovers(&entities);
-        Outcome {
-            lasted: self.env.now.since(At::default()),
-            commits: self.env.store.commits,
-            epochs: self.env.store.epochs(),
-            trace: self.env.take_trace(),
-            hits: self.env.hits,
-            history: self.env.history,
-        }
-    }
-
-    /// Processes that are alive at the end, though what they belong to is over, or never was.
-    fn note_leftovers(&mut self, entities: &RecoveredEntities) {
-        if self.env.history.about(Op::Converged).next().is_none() {
-            return;
-        }
-        let mut alive = Vec::new();
-        for agent in &self.agents {
-            for key in agent.running() {
-                let known = match key {
-                    WorkKey::Driver { driver_id, attempt } => {
-                        entities.drivers.iter().any(|driver| {
-                            driver.id.as_str() == driver_id
-                                && driver.attempt.0 == *attempt
-                                && driver.state.is_placed()
-                        })
-                    }
-                    WorkKey::Executor { .. } => false,
-                };
-                if !known {
-                    alive.push((agent.node(), key.to_string()));
-                }
-            }
-        }
-        for (node, key) in alive {
-            self.env.note(node, Kind::Info, Op::Alive, &key).value =
-                json!({"why": "what it belongs to is over"});
-        }
     }
 }
 

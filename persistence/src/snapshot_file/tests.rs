@@ -1,3 +1,5 @@
+//! Every flipped byte and every truncation of a snapshot file is detected.
+
 use proptest::prelude::*;
 
 use super::*;
