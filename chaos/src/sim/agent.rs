@@ -11,9 +11,7 @@ use interrex_agent::{
     process::{EndCause, ProcessEvent, WorkKey, protocol::Lease, record::AttemptRecord},
     worker::{Action, Event, MachineOptions, Now, WorkerMachine},
 };
-use interrex_client::session::{
-    Input, Moment, Output, SessionEvent, SessionMachine, SessionTimings, StreamId,
-};
+use interrex_client::session::{Input, Moment, Output, SessionMachine, SessionTimings, StreamId};
 use interrex_proto::v1::{
     Exit, MasterFrame, WorkReport, WorkerSpec, master_frame, peer_frame::Body,
 };
@@ -374,7 +372,7 @@ impl Agent {
                     env.close(conn, End::Peer);
                 }
             }
-            Output::Notify(event) => self.add(Todo::Worker(event_of(event))),
+            Output::Notify(event) => self.add(Todo::Worker(event.into())),
             Output::Observe(observation) => {
                 env.trace(self.node(), || format!("{observation:?}"));
             }
@@ -475,37 +473,6 @@ pub(super) fn dial(peer: (Node, u32), stream: StreamId, address: &str, env: &mut
     let conn = env.net.dial(peer, stream, master, env.now);
     let wait = env.latency() + env.latency();
     env.after(wait, Happening::Dialled(conn));
-}
-
-fn event_of(event: SessionEvent) -> Event {
-    match event {
-        SessionEvent::RegistrationWanted { stream, seen } => {
-            Event::RegistrationWanted { stream, seen }
-        }
-        SessionEvent::Attached {
-            epoch,
-            master,
-            registered,
-        } => Event::Attached {
-            epoch,
-            master,
-            registered: Box::new(registered),
-        },
-        SessionEvent::Frame { epoch, body } => Event::Frame {
-            epoch,
-            body: Box::new(body),
-        },
-        SessionEvent::Detached { reason } => Event::Detached { reason },
-        SessionEvent::Refused {
-            master,
-            reason,
-            permanent,
-        } => Event::Refused {
-            master,
-            reason,
-            permanent,
-        },
-    }
 }
 
 /// What a frame orders to be started.
