@@ -3,7 +3,7 @@
 //! Nodes wrap `LeaderMachine` with `ClusterState`, `SessionMachine` and `WorkerMachine` as the pumps do. The network
 //! delays, loses, cuts (also one way) and holds back; the store and the election take every liberty that their contract
 //! leaves them; agents' disks fail and lose what was not written; nodes crash, stop and go on, with clocks that differ.
-//! What happened is a [`History`](crate::history::History), judged by the same [`checks`](crate::checks) as every
+//! What happened is a [`History`](crate::history::History), judged by the same [`checks`] as every
 //! other.
 
 mod agent;
