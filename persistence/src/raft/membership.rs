@@ -35,6 +35,8 @@ const CHANGE_RETRY: Duration = Duration::from_millis(100);
 const HELLO_DEADLINE: Duration = Duration::from_secs(2);
 const HELLO_PATIENCE: Duration = Duration::from_secs(3);
 const HELLO_RETRY: Duration = Duration::from_millis(100);
+/// Between two looks at who answers.
+const HEARD_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// What openraft says to a change.
 type Changed =
@@ -75,7 +77,8 @@ pub(super) async fn add(node: &Node, id: &str, rpc: &str) -> Result<String, Admi
             "there are {MASTERS_MAX} masters, the most there can be; remove one first"
         )));
     }
-    let mut up = up_among(node, &metrics, &voters);
+    let others = voters.iter().copied().filter(|n| *n != answer.node);
+    let mut up = up_among(node, &others.collect()).await;
     up.insert(answer.node);
     refuse_without_quorum(&format!("with {id}"), &members, &voters, &up)?;
     if !members.iter().any(|m| m.node == answer.node && m.voter) {
@@ -115,7 +118,7 @@ pub(super) async fn remove(node: &Node, id: &str) -> Result<String, AdminError> 
             "{id} is the last voting master"
         )));
     }
-    let up = up_among(node, &metrics, &voters);
+    let up = up_among(node, &voters).await;
     refuse_without_quorum(&format!("without {id}"), &members, &voters, &up)?;
     if leaving.contains(&node.number()) {
         let heir = heir(node).ok_or_else(|| {
@@ -190,12 +193,21 @@ fn target_voters(metrics: &RaftMetrics<Types>) -> BTreeSet<u64> {
     configs.last().cloned().unwrap_or_default()
 }
 
-/// Those of `voters` that answer.
-fn up_among(node: &Node, metrics: &RaftMetrics<Types>, voters: &BTreeSet<u64>) -> BTreeSet<u64> {
+/// Those of `voters` that answer. A leader that has just been elected has heard of nobody yet, and gives them the time in
+/// which they would have to answer.
+async fn up_among(node: &Node, voters: &BTreeSet<u64>) -> BTreeSet<u64> {
     let lease = node.options().timing.election_timeout_max * 2;
-    let answers =
-        |number: &u64| *number == node.number() || answered_lately(metrics, *number, lease);
-    voters.iter().copied().filter(answers).collect()
+    let deadline = Instant::now() + lease;
+    loop {
+        let metrics = node.metrics();
+        let answers =
+            |number: &u64| *number == node.number() || answered_lately(&metrics, *number, lease);
+        let up: BTreeSet<u64> = voters.iter().copied().filter(answers).collect();
+        if up.len() == voters.len() || Instant::now() >= deadline {
+            return up;
+        }
+        tokio::time::sleep(HEARD_AGAIN_AFTER).await;
+    }
 }
 
 /// Refuses a membership of which too few answer, by name.
