@@ -6,6 +6,7 @@
 mod agents;
 mod etcd;
 mod failover;
+mod join;
 mod own;
 mod process;
 mod recover;
@@ -28,6 +29,7 @@ Examples:
   interrex bench recover --drivers 100000
   interrex bench schedule --workers 2000 --apps 500 --queued 100000
   interrex bench snapshot --drivers 100000
+  interrex bench join --drivers 100000 --clients 64
   interrex bench agents --count 5000 --failover
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
@@ -65,6 +67,9 @@ enum BenchCommand {
     /// Saving a snapshot, and restoring it into a new cluster
     #[command(after_help = "Example:\n  interrex bench snapshot --drivers 100000")]
     Snapshot(snapshot::SnapshotBenchArgs),
+    /// How long a fresh master takes to join under load, and what that costs the others
+    #[command(after_help = "Example:\n  interrex bench join --drivers 100000 --clients 64")]
+    Join(join::JoinArgs),
     /// What many agents cost the leader, and how punctual their heartbeats are
     #[command(after_help = "Example:\n  interrex bench agents --count 5000 --failover")]
     Agents(agents::AgentsArgs),
@@ -79,6 +84,7 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Recover(args) => recover::run(args, format).await,
         BenchCommand::Schedule(args) => schedule::run(&args, format),
         BenchCommand::Snapshot(args) => snapshot::run(args, format).await,
+        BenchCommand::Join(args) => join::run(args, format).await,
         BenchCommand::Agents(args) => agents::run(args, format).await,
     }
 }

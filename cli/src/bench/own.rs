@@ -21,6 +21,8 @@ use crate::{
 pub(super) struct Own {
     /// The processes.
     pub(super) cluster: LocalCluster,
+    /// Its ports.
+    pub(super) ports: Ports,
     _block: Block,
     _dir: Scratch,
 }
@@ -43,14 +45,12 @@ impl Own {
             cores: 1,
             memory: "1GiB".to_owned(),
         };
-        let layout = Layout::new(
-            dir.path().join("cluster"),
-            size,
-            Ports::from_base(block.base())?,
-        )?;
+        let ports = Ports::from_base(block.base())?;
+        let layout = Layout::new(dir.path().join("cluster"), size, ports)?;
         let cluster = LocalCluster::start(layout).await?;
         Ok(Self {
             cluster,
+            ports,
             _block: block,
             _dir: dir,
         })

@@ -77,6 +77,14 @@ pub(super) fn run(args: &ScheduleArgs, format: Format) -> Done {
                 queued: args.queued,
                 hungry: args.hungry,
             };
+            // Of several sizes, one that cannot be is passed over; alone, it is a mistake.
+            match size.check() {
+                Err(why) if args.workers.len() * args.apps.len() > 1 => {
+                    output::say(&format!("passed over: {}", why.message));
+                    continue;
+                }
+                checked => checked?,
+            }
             let measured = measure(size, args.events)?;
             if format == Format::Json {
                 print(&measured, format)?;
@@ -92,7 +100,6 @@ pub(super) fn run(args: &ScheduleArgs, format: Format) -> Done {
 
 /// Builds one cluster and measures every event on it.
 fn measure(size: Size, events: u32) -> Result<Vec<Report>, Failure> {
-    size.check()?;
     let began = Instant::now();
     let mut load = Load::build(size);
     let executors = load.executors();

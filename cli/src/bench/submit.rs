@@ -10,6 +10,7 @@ use std::{
 
 use interrex_client::control::ControlClient;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     etcd::Etcd,
@@ -113,9 +114,19 @@ pub(super) async fn run(args: SubmitArgs, format: Format) -> Done {
 
 /// What one measurement gave.
 #[derive(Debug)]
-struct Measured {
-    times: Times,
+pub(super) struct Measured {
+    pub(super) times: Times,
     elapsed: Duration,
+}
+
+// === impl Measured ===
+
+impl Measured {
+    /// Acknowledgements a second.
+    pub(super) fn per_second(&self) -> f64 {
+        let count = u32::try_from(self.times.count()).unwrap_or(u32::MAX);
+        (f64::from(count) / self.elapsed.as_secs_f64()).round()
+    }
 }
 
 fn report(
@@ -125,8 +136,7 @@ fn report(
     queued: usize,
     measured: &Measured,
 ) -> Report {
-    let count = u32::try_from(measured.times.count()).unwrap_or(u32::MAX);
-    let rate = f64::from(count) / measured.elapsed.as_secs_f64();
+    let rate = measured.per_second();
     output::say(&format!("{api}, {clients} clients: {rate:.0} a second"));
     Report::new("submit")
         .param("api", api)
@@ -134,23 +144,37 @@ fn report(
         .param("clients", clients)
         .param("queued", queued)
         .metric("acknowledged", measured.times.count())
-        .metric("per_second", rate.round())
+        .metric("per_second", rate)
         .times(&measured.times)
 }
 
 async fn measure(targets: Vec<Target>, clients: usize, seconds: u64) -> Result<Measured, Failure> {
+    let over = CancellationToken::new();
+    let clock = async {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        over.cancel();
+    };
+    let (measured, ()) = tokio::join!(measure_until(&over, targets, clients), clock);
+    measured
+}
+
+/// Submits with so many clients at once until `over` is cancelled.
+pub(super) async fn measure_until(
+    over: &CancellationToken,
+    targets: Vec<Target>,
+    clients: usize,
+) -> Result<Measured, Failure> {
     let began = Instant::now();
-    let end = began + Duration::from_secs(seconds);
     let targets = Arc::new(targets);
     let mut tasks = JoinSet::new();
     for number in 0..clients {
-        let targets = Arc::clone(&targets);
+        let (targets, over) = (Arc::clone(&targets), over.clone());
         tasks.spawn(async move {
             let mut times = Times::new()?;
             let Some(target) = targets.get(number % targets.len().max(1)) else {
                 return Err(Failure::failed("no connection"));
             };
-            while Instant::now() < end {
+            while !over.is_cancelled() {
                 let sent = Instant::now();
                 target.once().await?;
                 times.add(sent.elapsed());
@@ -200,7 +224,8 @@ fn connections(clients: usize) -> std::ops::Range<usize> {
     0..clients.div_ceil(CLIENTS_PER_CONNECTION)
 }
 
-fn grpc_targets(masters: &str, clients: usize) -> Result<Vec<Target>, Failure> {
+/// Connections for so many clients.
+pub(super) fn grpc_targets(masters: &str, clients: usize) -> Result<Vec<Target>, Failure> {
     let connect = Connect::to(masters);
     connections(clients)
         .map(|_| connect.client().map(Target::Grpc))

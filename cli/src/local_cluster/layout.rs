@@ -67,6 +67,8 @@ pub(crate) struct Layout {
     pub(crate) agents: Vec<AgentPlace>,
     /// The etcd that the masters keep their records in, if they do.
     pub(crate) etcd: Option<EtcdPlace>,
+    /// Masters that were not there at the start and ask to be let in.
+    joining: Vec<MasterPlace>,
     size: Size,
     config: Option<PathBuf>,
 }
@@ -76,6 +78,20 @@ pub(crate) struct Layout {
 struct Remembered {
     engine: String,
     masters: Vec<MasterPlace>,
+}
+
+// === impl MasterPlace ===
+
+impl MasterPlace {
+    /// The place of the master with this index, from 0.
+    fn new(index: u16, ports: Ports) -> Self {
+        Self {
+            id: format!("m{}", index + 1),
+            rpc: ports.rpc(index),
+            rest: ports.rest(index),
+            web: ports.web(index),
+        }
+    }
 }
 
 // === impl Layout ===
@@ -103,12 +119,7 @@ impl Layout {
             )));
         }
         let masters = (0..size.masters)
-            .map(|i| MasterPlace {
-                id: format!("m{}", i + 1),
-                rpc: ports.rpc(i),
-                rest: ports.rest(i),
-                web: ports.web(i),
-            })
+            .map(|i| MasterPlace::new(i, ports))
             .collect();
         let agents = (0..size.agents)
             .map(|i| AgentPlace {
@@ -125,9 +136,26 @@ impl Layout {
             masters,
             agents,
             etcd,
+            joining: Vec::new(),
             size,
             config: None,
         })
+    }
+
+    /// Lays out one more master, which asks the first ones to be let in; returns its place.
+    ///
+    /// # Errors
+    /// When there are as many masters as possible.
+    pub(crate) fn add_joining(&mut self, ports: Ports) -> Result<MasterPlace, Failure> {
+        let index = u16::try_from(self.masters.len() + self.joining.len()).unwrap_or(MASTERS_MAX);
+        if index >= MASTERS_MAX {
+            return Err(Failure::usage(format!(
+                "a local cluster has at most {MASTERS_MAX} masters"
+            )));
+        }
+        let place = MasterPlace::new(index, ports);
+        self.joining.push(place.clone());
+        Ok(place)
     }
 
     /// Hands `config` on to every process.
@@ -159,7 +187,8 @@ impl Layout {
 
     /// The address whose `/readyz` says whether process `id` is ready.
     pub(crate) fn web_of(&self, id: &str) -> Option<&str> {
-        let masters = self.masters.iter().map(|m| (&m.id, &m.web));
+        let masters = self.masters.iter().chain(&self.joining);
+        let masters = masters.map(|m| (&m.id, &m.web));
         let all = masters.chain(self.agents.iter().map(|a| (&a.id, &a.web)));
         all.filter(|(known, _)| *known == id)
             .map(|(_, web)| web.as_str())
@@ -178,23 +207,33 @@ impl Layout {
         args.extend([TIE.into(), std::process::id().to_string().into()]);
         let dir = self.data_dir.join(id);
         if let Some(master) = self.masters.iter().find(|m| m.id == id) {
-            args.extend(self.master_line(master, &dir));
+            args.extend(self.master_line(master, &dir, ("--peers", &self.peers())));
+        } else if let Some(master) = self.joining.iter().find(|m| m.id == id) {
+            args.extend(self.master_line(master, &dir, ("--join", &self.masters_list())));
         } else if let Some(agent) = self.agents.iter().find(|a| a.id == id) {
             args.extend(self.agent_line(agent, &dir));
         }
         args
     }
 
-    fn master_line(&self, master: &MasterPlace, dir: &Path) -> Vec<OsString> {
-        let peers: Vec<String> = self
-            .masters
-            .iter()
-            .map(|m| format!("{}={}", m.id, m.rpc))
-            .collect();
+    /// The masters of the start as each other's `--peers`.
+    fn peers(&self) -> String {
+        let masters = self.masters.iter();
+        let peers: Vec<String> = masters.map(|m| format!("{}={}", m.id, m.rpc)).collect();
+        peers.join(",")
+    }
+
+    fn master_line(
+        &self,
+        master: &MasterPlace,
+        dir: &Path,
+        (how, others): (&str, &str),
+    ) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["master".into(), "--data-dir".into(), dir.into()];
         for (option, value) in [
             ("--id", master.id.as_str()),
-            ("--peers", &peers.join(",")),
+            ("--bind", &master.rpc),
+            (how, others),
             ("--rest", &master.rest),
             ("--web", &master.web),
             ("--engine", self.size.engine.name()),

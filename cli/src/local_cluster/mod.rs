@@ -133,6 +133,19 @@ impl LocalCluster {
         self.write_manifest()
     }
 
+    /// Starts one more master on `ports`, which waits to be let in; returns its id and RPC address.
+    ///
+    /// # Errors
+    /// When there are as many masters as possible, or it cannot be started.
+    pub(crate) fn spawn_joining(
+        &mut self,
+        ports: ports::Ports,
+    ) -> Result<(String, String), Failure> {
+        let place = self.layout.add_joining(ports)?;
+        self.spawn(&place.id)?;
+        Ok((place.id, place.rpc))
+    }
+
     /// Sends a signal to the process `id`, if it runs.
     pub(crate) fn signal(&self, id: &str, signal: Signal) {
         if let Some(child) = self.children.get(id) {

@@ -50,6 +50,41 @@ fn submission_is_measured_for_each_number_of_clients_and_both_apis() {
 }
 
 #[test]
+fn a_join_is_measured_while_submissions_go_on() {
+    let found = lines(&[
+        "join",
+        "--drivers",
+        "50",
+        "--clients",
+        "2",
+        "--seconds",
+        "1",
+    ]);
+    let metrics = &found[0]["metrics"];
+    assert!(metrics["join_seconds"].as_f64().expect("a time") > 0.0);
+    for part in ["before", "during", "after"] {
+        let rate = &metrics[format!("{part}_per_second")];
+        assert!(rate.as_f64().expect("a rate") > 0.0, "{part}: {rate}");
+    }
+}
+
+#[test]
+fn of_several_sizes_those_that_cannot_be_are_passed_over() {
+    let found = lines(&[
+        "schedule",
+        "--workers",
+        "1,40",
+        "--apps",
+        "20",
+        "--events",
+        "5",
+    ]);
+    assert!(found.iter().all(|line| line["params"]["workers"] == 40));
+    let alone = ["bench", "schedule", "--workers", "1", "--apps", "20"];
+    expect_code(&run(interrex().args(alone)), 2);
+}
+
+#[test]
 fn scheduling_is_measured_for_each_size_and_event() {
     let args = [
         "schedule",
