@@ -11,13 +11,22 @@ use toml::Table;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("interrex-proto", &[]),
     ("interrex-core", &[]),
+    ("interrex-spark-wire", &[]),
     ("interrex-persistence", &["interrex-proto"]),
     (
         "interrex-control-plane",
-        &["interrex-core", "interrex-persistence", "interrex-proto"],
+        &[
+            "interrex-core",
+            "interrex-persistence",
+            "interrex-proto",
+            "interrex-spark-wire",
+        ],
     ),
     ("interrex-client", &["interrex-proto"]),
-    ("interrex-agent", &["interrex-client", "interrex-proto"]),
+    (
+        "interrex-agent",
+        &["interrex-client", "interrex-proto", "interrex-spark-wire"],
+    ),
     (
         "interrex",
         &[
