@@ -48,7 +48,9 @@ pub enum Op {
     Start,
     /// All of a process is gone; the value has `success`.
     End,
-    /// A fault begins or ends.
+    /// A fault begins or ends; `id`: its name. The value has `node`, whom it is done to (`m1`, `m1 w2`, `all`), `hit`, if it
+    /// has done something (a fault of which no record has it was not tried), and either `phase`, which is `begin`, `end` or
+    /// `once`, or `until`, when it will be over, in microseconds since the start.
     Fault,
     /// The faults are over: from here on everything must converge.
     Calm,
@@ -58,8 +60,11 @@ pub enum Op {
     Final,
     /// At the very end: a process that is alive though nothing of the kind should be.
     Alive,
-    /// At the very end: the hash of what a master knows.
+    /// At the very end: the hash of what a master knows; the value has `hash`, and `at`, how much of the log it has seen.
     Hash,
+    /// Somebody who follows the event log gets an event: the value has its `sequence` and a `digest` of its content, or
+    /// `relist`, if what was asked for is no longer kept.
+    Event,
     /// A machine's own invariant does not hold.
     Broken,
 }

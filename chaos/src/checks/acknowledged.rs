@@ -7,6 +7,9 @@ use crate::history::{History, Kind, Op};
 
 /// Every acknowledged submission is known at the end.
 pub(super) fn check(history: &History) -> Vec<Violation> {
+    if !has_an_end(history) {
+        return Vec::new();
+    }
     let known: BTreeSet<_> = history
         .about(Op::Final)
         .map(|record| record.id.as_str())
@@ -24,6 +27,18 @@ pub(super) fn check(history: &History) -> Vec<Violation> {
             violation("acknowledged-survives", record.time, &record.id, message)
         })
         .collect()
+}
+
+/// A run that was broken off before anybody looked says nothing about what is known.
+pub(super) fn undecided(history: &History) -> Option<String> {
+    (!has_an_end(history)).then(|| "nobody looked at the end what is known".to_owned())
+}
+
+fn has_an_end(history: &History) -> bool {
+    history
+        .records()
+        .iter()
+        .any(|record| matches!(record.op, Op::Final | Op::Converged))
 }
 
 /// One request id has one driver, in every answer and in every process.
@@ -69,6 +84,9 @@ mod tests {
     fn a_submission_that_is_unknown_at_the_end_was_lost() {
         let mut history = History::default();
         history.push(acknowledged("driver-1"));
+        assert_eq!(check(&history), [], "nobody has looked");
+        assert!(undecided(&history).is_some());
+        history.push(record(8, "nemesis", Kind::Info, Op::Converged, ""));
         assert_eq!(check(&history).len(), 1);
         history.push(record(9, "m1", Kind::Info, Op::Final, "s1"));
         assert_eq!(check(&history), []);

@@ -50,48 +50,30 @@ pub(super) fn no_overlap(history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
     for record in history.records() {
         let process = (record.attempt.unwrap_or(0), record.process.as_str());
-        match record.op {
-            Op::Start => {
-                let submission = record.text("submission");
-                submission_of.insert(&record.id, submission);
-                if asked
-                    .get(submission)
-                    .is_none_or(|asked| !asked.at_most_once)
-                {
-                    continue;
-                }
-                let now = running.entry(submission).or_default();
-                if let Some((attempt, worker)) = now.first() {
-                    let message = format!(
-                        "attempt {} starts on {} while attempt {attempt} runs on {worker}",
-                        process.0, process.1
-                    );
-                    found.push(violation("no-overlap", record.time, submission, message));
-                }
-                now.insert(process);
+        if record.op == Op::Start {
+            let submission = record.text("submission");
+            submission_of.insert(&record.id, submission);
+            if asked
+                .get(submission)
+                .is_none_or(|asked| !asked.at_most_once)
+            {
+                continue;
             }
-            Op::End => {
-                if let Some(now) = submission_of
-                    .get(record.id.as_str())
-                    .and_then(|submission| running.get_mut(submission))
-                {
-                    now.remove(&process);
-                }
+            let now = running.entry(submission).or_default();
+            if let Some((attempt, worker)) = now.first() {
+                let message = format!(
+                    "attempt {} starts on {} while attempt {attempt} runs on {worker}",
+                    process.0, process.1
+                );
+                found.push(violation("no-overlap", record.time, submission, message));
             }
-            Op::Submit
-            | Op::Kill
-            | Op::Status
-            | Op::Drain
-            | Op::Lead
-            | Op::StepDown
-            | Op::Offer
-            | Op::Fault
-            | Op::Calm
-            | Op::Converged
-            | Op::Final
-            | Op::Alive
-            | Op::Hash
-            | Op::Broken => {}
+            now.insert(process);
+        } else if record.op == Op::End
+            && let Some(now) = submission_of
+                .get(record.id.as_str())
+                .and_then(|submission| running.get_mut(submission))
+        {
+            now.remove(&process);
         }
     }
     found

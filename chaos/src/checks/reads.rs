@@ -11,7 +11,7 @@ use crate::history::{History, Kind, Op, Record};
 
 /// How far a submission is. Ordered: later is larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Progress {
+pub(super) struct Progress {
     over: bool,
     attempt: u32,
     step: u8,
@@ -76,7 +76,8 @@ fn reads(history: &History) -> BTreeMap<&str, Vec<Read<'_>>> {
     reads
 }
 
-fn progress(record: &Record) -> Option<Progress> {
+/// What a read or an acknowledgement shows; `None`: nothing is there.
+pub(super) fn progress(record: &Record) -> Option<Progress> {
     let attempt = record.attempt.unwrap_or(0);
     let (over, step) = match record.text("state") {
         "NOT_FOUND" => return None,

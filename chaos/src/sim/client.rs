@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{
     clock::At,
     env::{CallId, Env, Happening, Request, Response, Seen},
+    follow::Follow,
     net::Node,
     plan::Job,
 };
@@ -44,6 +45,7 @@ pub(crate) struct Client {
     reads: u64,
     drains: u64,
     leader: usize,
+    follow: Follow,
 }
 
 // === impl Client ===
@@ -60,6 +62,7 @@ impl Client {
             reads: 0,
             drains: 0,
             leader: index,
+            follow: Follow::default(),
         }
     }
 
@@ -129,8 +132,9 @@ impl Client {
         self.work(env);
     }
 
-    /// Its timer: repeats, gives up, reads.
+    /// Its timer: repeats, gives up, reads, follows.
     pub(crate) fn on_timer(&mut self, env: &mut Env) {
+        self.follow.work(self.index, env);
         env.after(PAUSE, Happening::Timer(self.node(), 1, 0));
         if env.now >= self.next_read && !self.acknowledged.is_empty() {
             self.next_read = env.now.plus(READ_EVERY);
@@ -180,6 +184,9 @@ impl Client {
 
     /// An answer has arrived; one of an older try counts as well.
     pub(crate) fn on_answer(&mut self, call: CallId, response: Response, env: &mut Env) {
+        if self.follow.on_answer(call, self.node(), &response, env) {
+            return;
+        }
         let Some((name, open)) = self
             .open
             .iter_mut()
@@ -196,7 +203,7 @@ impl Client {
                     env.note(self.node(), Kind::Fail, op, &id).value = json!({"reason": reason});
                 }
             }
-            Response::NotLeader | Response::Unknown => {
+            Response::NotLeader | Response::Unknown | Response::Events(_) => {
                 open.doubtful |= response == Response::Unknown;
                 open.call = None;
                 open.master = (open.master + 1) % env.plan.masters;
@@ -226,5 +233,7 @@ fn named(request: &Request) -> (Op, String) {
         Request::Kill { submission, .. } => (Op::Kill, submission.clone()),
         Request::Status { submission } => (Op::Status, submission.clone()),
         Request::Drain { worker, .. } => (Op::Drain, worker.clone()),
+        // Whoever follows keeps no open request.
+        Request::Events { .. } => (Op::Event, String::new()),
     }
 }

@@ -54,6 +54,11 @@ pub(crate) enum Request {
         /// Let it work again.
         undo: bool,
     },
+    /// What has happened behind this place of the event log?
+    Events {
+        /// The newest event that is known; `None`: all that are kept.
+        after: Option<u64>,
+    },
     /// How is this submission?
     Status {
         /// Which.
@@ -66,6 +71,8 @@ pub(crate) enum Request {
 pub(crate) enum Response {
     /// Done; what it says.
     Done(Seen),
+    /// Events, each with its number and a digest of it; `None`: what follows is no longer kept.
+    Events(Option<Vec<(u64, u32)>>),
     /// Surely not done, and repeating it does not help.
     Refused(String),
     /// Surely not done: ask another master.

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use interrex_control_plane::{
     records::{decode_all, encode_batch},
-    runtime::view::ClusterView,
+    runtime::view::{ClusterView, EventLog},
 };
 use interrex_core::{
     command::Command,
@@ -25,6 +25,7 @@ use interrex_core::{
 use interrex_persistence::{epoch, record::CommitBatch};
 use interrex_proto::v1::{self, master_frame::Body};
 
+pub(in crate::sim) use self::words::entities;
 use self::words::{driver_spec, first_view, response_of, seen};
 use super::{
     clock::At,
@@ -301,6 +302,7 @@ impl Master {
             env.broken(self.node(), "records are quarantined that nobody damaged");
         }
         let now = self.now(env);
+        let events = EventLog::recovered(&decoded.entities.events, decoded.entities.next_event);
         let machine = LeaderMachine::recover(
             Epoch(epoch),
             LeaderConfig::default(),
@@ -315,7 +317,8 @@ impl Master {
             );
             env.broken(self.node(), &what);
         }
-        let view = first_view(&machine);
+        let mut view = first_view(&machine);
+        view.set_events(events);
         let mut leader = Leader {
             epoch,
             leadership,

@@ -13,6 +13,7 @@ mod chance;
 mod client;
 mod clock;
 mod env;
+mod follow;
 mod master;
 mod nemesis;
 mod net;
@@ -25,8 +26,11 @@ mod world;
 use std::{collections::BTreeMap, time::Duration};
 
 pub use self::{batch::run_all, tally::Tally};
-use self::{clock::At, plant::Plant, world::World};
-use crate::checks::{self, Violation};
+use self::{clock::At, plan::Plan, plant::Plant, world::World};
+use crate::{
+    checks::{self, Violation},
+    report::RunFacts,
+};
 
 /// Lines of the trace that are shown for a broken property.
 const TRACE_SHOWN: usize = 80;
@@ -71,6 +75,29 @@ pub fn run(seed: u64, plant: Option<Plant>) -> SeedReport {
 #[must_use]
 pub fn history(seed: u64, plant: Option<Plant>) -> crate::history::History {
     World::new(seed, plant).run(None).history
+}
+
+/// What a report says about the world of a seed.
+#[must_use]
+pub fn facts(seed: u64, plant: Option<Plant>) -> RunFacts {
+    let plan = Plan::drawn(seed);
+    let planted = plant.map(Plant::name);
+    let option = planted.map_or_else(String::new, |plant| format!(" --plant {plant}"));
+    let facts = RunFacts {
+        name: format!("simulated world {seed}"),
+        seed: Some(seed),
+        command: format!("interrex chaos sim --seed {seed}{option} --report out"),
+        ..RunFacts::default()
+    };
+    let facts = facts
+        .with("masters", plan.masters)
+        .with("agents", plan.agents.len())
+        .with("clients", plan.clients)
+        .with("applications", plan.apps.len());
+    match planted {
+        Some(plant) => facts.with("planted bug", plant),
+        None => facts,
+    }
 }
 
 /// The last things that happened before a broken property showed, those about it first of all.

@@ -13,8 +13,34 @@ use super::{
 };
 use crate::history::{Kind, Op};
 
+/// What a fault hit.
+struct Hit {
+    /// The node or nodes, as the history names them.
+    node: String,
+    /// How long it will last; `None`: it takes an instant.
+    lasts: Option<Duration>,
+}
+
 /// An operator looks again after this whether a worker gets work.
 const UNDRAINED_WITHIN: Duration = Duration::from_secs(10);
+
+// === impl Hit ===
+
+impl Hit {
+    fn of(node: impl ToString, lasts: Duration) -> Self {
+        Self {
+            node: node.to_string(),
+            lasts: Some(lasts),
+        }
+    }
+
+    fn instant(node: impl ToString) -> Self {
+        Self {
+            node: node.to_string(),
+            lasts: None,
+        }
+    }
+}
 
 // === impl World ===
 
@@ -84,11 +110,18 @@ impl World {
             Fault::PowerCut => self.power_cut(),
             Fault::Drain => self.drain(),
         };
-        if took {
+        if let Some(Hit { node, lasts }) = took {
             self.env.hit(fault.name());
-            self.env.trace("nemesis", || fault.name().to_owned());
             self.env
+                .trace("nemesis", || format!("{} {node}", fault.name()));
+            let until = lasts.map(|lasts| self.env.now.plus(lasts).0);
+            let record = self
+                .env
                 .note("nemesis", Kind::Info, Op::Fault, fault.name());
+            record.value = match until {
+                Some(until) => json!({"node": node, "hit": true, "until": until}),
+                None => json!({"node": node, "hit": true}),
+            };
         }
     }
 
@@ -104,10 +137,8 @@ impl World {
         self.masters[n].up.then_some(n)
     }
 
-    fn crash_master(&mut self) -> bool {
-        let Some(n) = self.pick_master() else {
-            return false;
-        };
+    fn crash_master(&mut self) -> Option<Hit> {
+        let n = self.pick_master()?;
         self.masters[n].crash(&mut self.env);
         let wait = self
             .env
@@ -115,30 +146,26 @@ impl World {
             .time(Duration::from_millis(50), Duration::from_secs(8));
         self.env
             .after(wait, Happening::Nemesis(RESTART_MASTER + n as u64));
-        true
+        Some(Hit::of(Node::Master(n), wait))
     }
 
-    fn pause_master(&mut self) -> bool {
-        let Some(n) = self.pick_master() else {
-            return false;
-        };
+    fn pause_master(&mut self) -> Option<Hit> {
+        let n = self.pick_master()?;
         let wait = self
             .env
             .chance
             .time(Duration::from_millis(200), Duration::from_secs(12));
         self.masters[n].paused_until = Some(self.env.now.plus(wait));
-        true
+        Some(Hit::of(Node::Master(n), wait))
     }
 
-    fn cut_off_master(&mut self) -> bool {
-        let Some(n) = self.pick_master() else {
-            return false;
-        };
+    fn cut_off_master(&mut self) -> Option<Hit> {
+        let n = self.pick_master()?;
         let cut = Cut {
             up: true,
             down: true,
         };
-        self.cut_for(Node::Master(n), n, cut);
+        let lasts = self.cut_for(Node::Master(n), n, cut);
         // A leader without a quorum notices by itself, a little later.
         if let Some(leadership) = self.masters[n].believes() {
             let wait = self
@@ -149,22 +176,21 @@ impl World {
             self.env
                 .after(wait, Happening::Deposed(n, life, leadership));
         }
-        true
+        Some(Hit::of(Node::Master(n), lasts))
     }
 
-    fn two_leaders(&mut self) -> bool {
-        let Some((old, _)) = self.env.store.holder else {
-            return false;
-        };
+    fn two_leaders(&mut self) -> Option<Hit> {
+        let (old, _) = self.env.store.holder?;
         let before = self.env.store.epochs();
         self.elect_somebody(Some(old));
-        self.env.store.epochs() > before
+        let elected = self.env.store.epochs() > before;
+        elected.then(|| Hit::instant(Node::Master(old)))
     }
 
-    fn crash_agent(&mut self) -> bool {
+    fn crash_agent(&mut self) -> Option<Hit> {
         let n = self.env.chance.index(self.agents.len());
         if !self.agents[n].is_up() {
-            return false;
+            return None;
         }
         self.agents[n].crash(&mut self.env);
         let wait = self
@@ -173,23 +199,23 @@ impl World {
             .time(Duration::from_millis(20), Duration::from_secs(10));
         self.env
             .after(wait, Happening::Nemesis(RESTART_AGENT + n as u64));
-        true
+        Some(Hit::of(Node::Agent(n), wait))
     }
 
-    fn pause_agent(&mut self) -> bool {
+    fn pause_agent(&mut self) -> Option<Hit> {
         let n = self.env.chance.index(self.agents.len());
         if !self.agents[n].is_up() {
-            return false;
+            return None;
         }
         let wait = self
             .env
             .chance
             .time(Duration::from_millis(200), Duration::from_secs(10));
         self.agents[n].paused_until = Some(self.env.now.plus(wait));
-        true
+        Some(Hit::of(Node::Agent(n), wait))
     }
 
-    fn cut_link(&mut self) -> bool {
+    fn cut_link(&mut self) -> Option<Hit> {
         let peers = self.peers();
         let peers: Vec<_> = peers
             .into_iter()
@@ -211,26 +237,28 @@ impl World {
                 down: true,
             },
         };
-        self.cut_for(peer, master, cut);
-        true
+        let lasts = self.cut_for(peer, master, cut);
+        let ends = format!("{peer} {}", Node::Master(master));
+        Some(Hit::of(ends, lasts))
     }
 
-    fn cut_off_peer(&mut self) -> bool {
+    fn cut_off_peer(&mut self) -> Option<Hit> {
         let peer = Node::Agent(self.env.chance.index(self.agents.len()));
         let cut = Cut {
             up: true,
             down: true,
         };
-        for master in 0..self.masters.len() {
-            self.cut_for(peer, master, cut);
-        }
-        true
+        let lasts = (0..self.masters.len())
+            .map(|master| self.cut_for(peer, master, cut))
+            .max()?;
+        Some(Hit::of(peer, lasts))
     }
 
-    fn cut_for(&mut self, peer: Node, master: usize, cut: Cut) {
+    /// Returns for how long.
+    fn cut_for(&mut self, peer: Node, master: usize, cut: Cut) -> Duration {
         self.set_cut(peer, master, cut);
         let Some(number) = self.peers().iter().position(|known| *known == peer) else {
-            return;
+            return Duration::ZERO;
         };
         let wait = self
             .env
@@ -238,10 +266,11 @@ impl World {
             .time(Duration::from_millis(100), Duration::from_secs(12));
         let step = HEAL + (number * 100 + master) as u64;
         self.env.after(wait, Happening::Nemesis(step));
+        wait
     }
 
     /// A worker is drained, and undrained a little later: by somebody who asks, as everybody does.
-    fn drain(&mut self) -> bool {
+    fn drain(&mut self) -> Option<Hit> {
         let n = self.env.chance.index(self.agents.len());
         let worker = Node::Agent(n).to_string();
         self.clients[0].drain(&worker, false, &mut self.env);
@@ -251,7 +280,7 @@ impl World {
             .chance
             .time(Duration::from_millis(500), Duration::from_secs(9));
         self.env.after(wait, Happening::Nemesis(UNDRAIN + n as u64));
-        true
+        Some(Hit::of(worker, wait))
     }
 
     fn undrain(&mut self, n: usize) {
@@ -294,21 +323,21 @@ impl World {
         }
     }
 
-    fn reset(&mut self) -> bool {
+    fn reset(&mut self) -> Option<Hit> {
         let agent = Node::Agent(self.env.chance.index(self.agents.len()));
         let conns = self.env.net.of(agent);
         if conns.is_empty() {
-            return false;
+            return None;
         }
         let conn = conns[self.env.chance.index(conns.len())];
         for end in [End::Peer, End::Master] {
             let wait = self.env.latency();
             self.env.after(wait, Happening::Gone(conn, end));
         }
-        true
+        Some(Hit::instant(agent))
     }
 
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) -> Option<Hit> {
         let back = self
             .env
             .chance
@@ -329,7 +358,7 @@ impl World {
                     .after(wait, Happening::Nemesis(RESTART_AGENT + n as u64));
             }
         }
-        true
+        Some(Hit::of("all", back))
     }
 
     fn restart_master(&mut self, n: usize) {

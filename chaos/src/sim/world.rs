@@ -5,7 +5,7 @@ mod wires;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use interrex_core::{leader::LeaderMachine, state::driver::Driver};
+use interrex_core::leader::LeaderMachine;
 
 use super::{
     agent::Agent,
@@ -392,15 +392,6 @@ impl World {
         let (master, _) = self.env.store.holder?;
         self.masters[master].machine()
     }
-}
-
-/// What somebody knows of all drivers, in one line.
-fn hash<'a>(drivers: impl Iterator<Item = &'a Driver>) -> String {
-    let mut lines: Vec<_> = drivers
-        .map(|driver| format!("{}:{}:{}", driver.id, driver.state.name(), driver.attempt))
-        .collect();
-    lines.sort();
-    lines.join(" ")
 }
 
 /// Steps of the nemesis: which kind of thing is due.

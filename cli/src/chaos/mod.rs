@@ -3,6 +3,7 @@
 //! Exit codes: 0 everything holds, 1 something is broken, 2 nothing is broken but something that was to be tried did
 //! not happen.
 
+mod check;
 mod sim;
 
 use clap::Subcommand;
@@ -14,7 +15,9 @@ Examples:
   interrex chaos sim --seeds 1000
   interrex chaos sim --seed 4711                        one world, again and again the same
   interrex chaos sim --seed 4711 --history world.jsonl
+  interrex chaos sim --seed 4711 --report out            a page to look at: out/report.html
   interrex chaos sim --seeds 400 --plant no-agent-fence    a bug on purpose: must be found
+  interrex chaos check out/history.jsonl                judges a stored history again
 
 Exit codes: 0 everything holds, 1 something is broken, 2 a fault that was to be tried never happened.";
 
@@ -32,11 +35,15 @@ enum ChaosCommand {
     /// In simulated worlds: the production machines under a seeded network, clock, disk and nemesis
     #[command(after_help = "Example:\n  interrex chaos sim --seeds 1000 -o json")]
     Sim(sim::SimArgs),
+    /// Judge a stored history again, whoever wrote it
+    #[command(after_help = "Example:\n  interrex chaos check out/history.jsonl --report again")]
+    Check(check::CheckArgs),
 }
 
 /// Runs `interrex chaos`.
 pub(crate) fn run(args: ChaosArgs) -> Done {
     match args.command {
         ChaosCommand::Sim(args) => sim::run(&args),
+        ChaosCommand::Check(args) => check::run(&args),
     }
 }

@@ -3,18 +3,18 @@
 use std::{
     fs::File,
     io::{BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use interrex_chaos::{
-    checks::{CHECKS, Verdict, Violation},
+    checks::{CHECKS, Judgement, Verdict, Violation},
     sim::{self, SeedReport, Tally, plant::Plant},
 };
 use serde::Serialize;
 
 use crate::{
-    exit::{Done, Exit, Failure},
+    exit::{Done, Failure},
     output::{self, Format, OutputArgs},
 };
 
@@ -47,6 +47,9 @@ pub(crate) struct SimArgs {
     /// Write the history of --seed to this file, as JSON lines
     #[arg(long, value_name = "FILE", requires = "seed")]
     history: Option<PathBuf>,
+    /// Write a report to this folder: of the world of --seed, or of each broken one
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Threads; as many as there are cores by default
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -87,6 +90,7 @@ pub(super) fn run(args: &SimArgs) -> Done {
     let mut told = began;
     let mut tally = Tally::default();
     let mut broken = Vec::new();
+    let mut wanted: Vec<u64> = args.seed.into_iter().collect();
     sim::run_all(seeds, args.plant, threads, |report| {
         tally.add(&report);
         if told.elapsed() >= PROGRESS_EVERY {
@@ -96,6 +100,7 @@ pub(super) fn run(args: &SimArgs) -> Done {
         }
         if !report.violations.is_empty() {
             show(&report, args.plant);
+            wanted.push(report.seed);
             broken.push(BrokenSeed {
                 seed: report.seed,
                 violations: report.violations,
@@ -107,6 +112,12 @@ pub(super) fn run(args: &SimArgs) -> Done {
         write_history(seed, args.plant, path)?;
     }
     let seconds = began.elapsed().as_secs_f64();
+    if let Some(dir) = &args.report {
+        wanted.dedup();
+        for seed in wanted {
+            write_report(seed, args, dir)?;
+        }
+    }
     let summary = Summary {
         verdict: tally.verdict(),
         missing: tally.missing(),
@@ -116,11 +127,7 @@ pub(super) fn run(args: &SimArgs) -> Done {
         broken_seeds: broken,
     };
     print(&summary, args.output.output)?;
-    Ok(match summary.verdict {
-        Verdict::Valid => Exit::Ok,
-        Verdict::Invalid => Exit::Failed,
-        Verdict::Unknown => Exit::Undecided,
-    })
+    Ok(super::check::exit(summary.verdict))
 }
 
 /// A broken world, in words: what, and what happened before.
@@ -154,6 +161,17 @@ fn write_history(seed: u64, plant: Option<Plant>, path: &PathBuf) -> Result<(), 
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     sim::history(seed, plant).write(&mut file).map_err(failed)?;
     file.flush().map_err(failed)
+}
+
+/// The report of one world; in a folder of its own, if it is not the only one.
+fn write_report(seed: u64, args: &SimArgs, dir: &Path) -> Result<(), Failure> {
+    let dir = match args.seed {
+        Some(_) => dir.to_owned(),
+        None => dir.join(format!("seed-{seed}")),
+    };
+    let history = sim::history(seed, args.plant);
+    let facts = sim::facts(seed, args.plant);
+    super::check::report(&dir, &facts, &history, &Judgement::of(&history, &[]))
 }
 
 fn print(summary: &Summary, format: Format) -> Result<(), Failure> {

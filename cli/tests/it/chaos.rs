@@ -41,3 +41,44 @@ fn an_unknown_plant_is_refused_with_the_known_ones() {
         "{said}"
     );
 }
+
+#[test]
+fn a_world_is_reported_and_its_history_is_judged_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let sim = ["chaos", "sim", "--seed", "11", "--report"];
+    expect_code(&run(interrex().args(sim).arg(&out)), 0);
+    for file in [
+        "report.html",
+        "summary.json",
+        "junit.xml",
+        "failover-times.csv",
+    ] {
+        assert!(out.join(file).is_file(), "{file} is missing");
+    }
+    let history = out.join("history.jsonl");
+    let check = |more: &[&str]| {
+        let check = ["chaos", "check", "-o", "json"];
+        run(interrex().args(check).arg(&history).args(more))
+    };
+    let output = check(&[]);
+    expect_code(&output, 0);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["verdict"], "valid");
+    // A fault that was to be tried and never happened.
+    let output = check(&["--require", "earthquake"]);
+    expect_code(&output, 2);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["missing"][0], "earthquake");
+}
+
+#[test]
+fn a_file_that_is_no_history_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.jsonl");
+    std::fs::write(&path, "{\"time\":1}\n").unwrap();
+    let output = run(interrex().args(["chaos", "check"]).arg(&path));
+    expect_code(&output, 1);
+    let said = text(&output);
+    assert!(said.contains("line 1 of the history"), "{said}");
+}

@@ -7,8 +7,10 @@ use super::super::env::Response;
 use super::super::net::ConnId;
 use super::super::net::Frame;
 use super::super::net::Way;
+use super::super::plan::Job;
 use super::super::plant::Plant;
 use super::super::store::Op;
+use super::words::events_after;
 use super::{DRAIN_DEADLINE, Master, Peer, REQUEST_DEADLINE, Role, Waiter, driver_spec, seen};
 use interrex_control_plane::edge::convert;
 use interrex_control_plane::edge::grpc::reports;
@@ -223,25 +225,8 @@ impl Master {
             return env.answer(call, client, me.0, Response::NotLeader);
         };
         match request {
-            Request::Submit { mut request, job } => {
-                let mut message = driver_spec(&job);
-                if let Some(command) = &mut message.command {
-                    command.env.insert("SUBMISSION".to_owned(), request.clone());
-                }
-                if env.plant == Some(Plant::NonIdempotentSubmission) {
-                    request = format!("{request}-{}", call.0);
-                }
-                match convert::driver_spec(message) {
-                    Ok(spec) => {
-                        let command = Command::SubmitDriver {
-                            request: RequestId::from(request),
-                            fingerprint: convert::driver_fingerprint(&spec),
-                            spec: Arc::new(spec),
-                        };
-                        self.submit(command, Waiter::Call(call, client), env);
-                    }
-                    Err(error) => env.broken(self.node(), &error.to_string()),
-                }
+            Request::Submit { request, job } => {
+                self.submit_driver((call, client), request, &job, env);
             }
             Request::Kill {
                 request,
@@ -277,6 +262,10 @@ impl Master {
                 };
                 self.submit(command, Waiter::Call(call, client), env);
             }
+            Request::Events { after } => {
+                let page = events_after(&leader.view, after);
+                return env.answer(call, client, me.0, page);
+            }
             Request::Status { submission } => {
                 if env.plant == Some(Plant::StaleRead) {
                     let seen = seen(&leader.view, &submission);
@@ -288,6 +277,33 @@ impl Master {
             }
         }
         self.act(env);
+    }
+
+    fn submit_driver(
+        &mut self,
+        (call, client): (CallId, usize),
+        mut request: String,
+        job: &Job,
+        env: &mut Env,
+    ) {
+        let mut message = driver_spec(job);
+        if let Some(command) = &mut message.command {
+            command.env.insert("SUBMISSION".to_owned(), request.clone());
+        }
+        if env.plant == Some(Plant::NonIdempotentSubmission) {
+            request = format!("{request}-{}", call.0);
+        }
+        match convert::driver_spec(message) {
+            Ok(spec) => {
+                let command = Command::SubmitDriver {
+                    request: RequestId::from(request),
+                    fingerprint: convert::driver_fingerprint(&spec),
+                    spec: Arc::new(spec),
+                };
+                self.submit(command, Waiter::Call(call, client), env);
+            }
+            Err(error) => env.broken(self.node(), &error.to_string()),
+        }
     }
 
     pub(super) fn submit(&mut self, command: Command, waiter: Waiter, env: &mut Env) {

@@ -7,31 +7,42 @@ use super::super::plant::Plant;
 use interrex_control_plane::runtime::heartbeats::Heartbeats;
 use interrex_control_plane::runtime::view::ClusterView;
 use interrex_control_plane::runtime::view::Found;
+use interrex_core::event::Event;
 use interrex_core::leader::Answer as Outcome;
 use interrex_core::leader::LeaderMachine;
+use interrex_core::state::cluster::ClusterState;
 use interrex_core::transition::Mutation;
 use interrex_core::transition::Reply;
 use interrex_proto::v1;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// Events in one answer.
+const EVENTS_MAX: usize = 100;
 
 pub(super) fn first_view(machine: &LeaderMachine) -> ClusterView {
     let state = machine.state();
     let mut view = ClusterView::new(machine.epoch(), Arc::new(Heartbeats::default()));
     view.set_recovery(state.recovery_state());
-    view.apply(&[Mutation::PutMeta(state.meta().clone())]);
+    view.apply(&entities(state));
+    view
+}
+
+/// Everything that is recorded, as if it were written now.
+pub(in crate::sim) fn entities(state: &ClusterState) -> Vec<Mutation> {
+    let meta = Mutation::PutMeta(state.meta().clone());
     let workers = state.workers().map(Arc::clone).map(Mutation::PutWorker);
     let apps = state.apps().map(Arc::clone).map(Mutation::PutApp);
     let drivers = state.drivers().map(Arc::clone).map(Mutation::PutDriver);
     let executors = state.executors().map(Arc::clone).map(Mutation::PutExecutor);
     let requests = state.requests().map(Arc::clone).map(Mutation::PutRequest);
-    let all: Vec<_> = workers
+    std::iter::once(meta)
+        .chain(workers)
         .chain(apps)
         .chain(drivers)
         .chain(executors)
         .chain(requests)
-        .collect();
-    view.apply(&all);
-    view
+        .collect()
 }
 
 pub(super) fn driver_spec(job: &Job) -> v1::DriverSpec {
@@ -61,6 +72,24 @@ pub(in crate::sim) fn seen(view: &ClusterView, submission: &str) -> Seen {
             ..Seen::default()
         },
     }
+}
+
+/// Events behind a place, as a follower gets them: what is committed, so nobody is asked whether this leader still leads.
+pub(super) fn events_after(view: &ClusterView, after: Option<u64>) -> Response {
+    let log = view.events();
+    let after = match after {
+        Some(after) if !log.follows(after) => return Response::Events(None),
+        Some(after) => after,
+        None => log.oldest().saturating_sub(1),
+    };
+    let page = log.after(after).take(EVENTS_MAX);
+    let digest = |event: &Event| {
+        let mut hasher = DefaultHasher::new();
+        format!("{event:?}").hash(&mut hasher);
+        // Half of it is enough to tell two apart.
+        (event.sequence.0, hasher.finish() as u32)
+    };
+    Response::Events(Some(page.map(digest).collect()))
 }
 
 pub(super) fn response_of(outcome: Outcome, plant: Option<Plant>) -> Response {

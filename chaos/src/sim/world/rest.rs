@@ -1,17 +1,51 @@
 //! The end of a world: whether everything has come to rest, and what is left.
 
-use super::super::app::App;
-use super::super::client::Client;
-use super::super::clock::At;
-use super::{Outcome, World, hash};
-use crate::history::Kind;
-use crate::history::Op;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
 use interrex_agent::process::WorkKey;
-use interrex_control_plane::records::decode_all;
-use interrex_core::state::cluster::RecoveredEntities;
-use interrex_core::state::meta::RecoveryState;
-use interrex_core::state::worker::WorkerState;
+use interrex_control_plane::records::{EVENTS, decode_all, encode_batch};
+use interrex_core::{
+    leader::LeaderMachine,
+    state::{cluster::RecoveredEntities, meta::RecoveryState, worker::WorkerState},
+};
+use interrex_persistence::{
+    record::{Mutation, RecordKey},
+    record_store::RecordStore,
+};
 use serde_json::json;
+
+use super::{
+    super::{app::App, client::Client, clock::At, master::entities},
+    Outcome, World,
+};
+use crate::history::{Kind, Op};
+
+/// A hash of all that a leader knows, as it would store it. Events aside: the machine does not keep them.
+fn hash_known(machine: &LeaderMachine) -> String {
+    let mut records = BTreeMap::new();
+    for mutation in encode_batch(&entities(machine.state())) {
+        if let Mutation::Put { key, value } = mutation {
+            records.insert(key, value.to_vec());
+        }
+    }
+    hash(&records)
+}
+
+/// The same of what is stored.
+fn hash_stored(store: &RecordStore) -> String {
+    let records = store.recovered().records.into_iter();
+    let others = records.filter(|(key, _)| key.kind != EVENTS);
+    hash(&others.map(|(key, value)| (key, value.to_vec())).collect())
+}
+
+fn hash(records: &BTreeMap<RecordKey, Vec<u8>>) -> String {
+    let mut hasher = DefaultHasher::new();
+    records.hash(&mut hasher);
+    format!("{:016x} ({} records)", hasher.finish(), records.len())
+}
 
 // === impl World ===
 
@@ -70,9 +104,7 @@ impl World {
             |_newer| RecoveredEntities::default(),
             |decoded| decoded.entities,
         );
-        let leader = self
-            .leader()
-            .map(|machine| hash(machine.state().drivers().map(|driver| driver.as_ref())));
+        let known = self.leader().map(hash_known);
         let at_rest = self.env.history.about(Op::Converged).next().is_some();
         if self.env.calm
             && !at_rest
@@ -81,10 +113,11 @@ impl World {
             self.env
                 .broken("world", &format!("does not come to rest: {why}"));
         }
-        if let (Some(leader), true) = (leader, at_rest) {
-            self.env.note("leader", Kind::Info, Op::Hash, "").value = json!({"hash": leader});
-            let stored = hash(entities.drivers.iter());
-            self.env.note("store", Kind::Info, Op::Hash, "").value = json!({"hash": stored});
+        if let (Some(known), true) = (known, at_rest) {
+            let stored = hash_stored(self.env.store.records());
+            for (who, hash) in [("leader", known), ("store", stored)] {
+                self.env.note(who, Kind::Info, Op::Hash, "").value = json!({"hash": hash});
+            }
         }
         for driver in &entities.drivers {
             let record = self
