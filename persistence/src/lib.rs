@@ -18,11 +18,13 @@ pub mod error;
 pub mod etcd;
 #[cfg(feature = "test-util")]
 pub mod faulty;
+mod identity_file;
 pub mod memory;
 pub mod metrics;
 pub mod options;
 pub mod raft;
 pub mod record;
 pub mod record_store;
+mod requests;
 pub mod sled;
 pub mod snapshot_file;

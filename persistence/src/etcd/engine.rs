@@ -4,18 +4,12 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use etcd_client::{Txn, TxnOp};
-use tokio::{
-    sync::{
-        mpsc::{self, error::TrySendError},
-        oneshot,
-    },
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     limits::{ATTEMPT_DEADLINE, CALL_DEADLINE, RETRY_MIN},
     node::{Fence, Node},
-    writer::{Reply, Request, refusal},
+    writer::{Request, refusal},
 };
 use crate::{
     engine::PersistenceEngine,
@@ -24,48 +18,28 @@ use crate::{
     metrics,
     options::EngineKind,
     record::{CommitBatch, Recovered},
+    requests::Requests,
 };
 
 /// The records of one prefix.
 #[derive(Debug)]
 pub(super) struct EtcdEngine {
     node: Arc<Node>,
-    requests: mpsc::Sender<Request>,
+    requests: Requests<Request>,
 }
 
-/// Why the writer was not asked, or did not answer.
+/// A quorum has answered, too late.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
-    #[error("the backend is closed")]
-    Closed,
-    #[error("the writer's queue is full ({0} requests); etcd does not keep up")]
-    Full(usize),
-    #[error("the writer ended before it answered")]
-    Ended,
-    #[error("the lease may have ended meanwhile")]
-    Late,
-}
+#[error("the lease may have ended meanwhile")]
+struct Late;
 
 // === impl EtcdEngine ===
 
 impl EtcdEngine {
     pub(super) fn new(node: Arc<Node>, requests: mpsc::Sender<Request>) -> Self {
-        Self { node, requests }
-    }
-
-    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, CommitError> {
-        let (reply, answer) = oneshot::channel();
-        // Not `send`: a wait for room would have no bound.
-        if let Err(error) = self.requests.try_send(request(reply)) {
-            let why = match error {
-                TrySendError::Full(_) => Unanswered::Full(self.requests.max_capacity()),
-                TrySendError::Closed(_) => Unanswered::Closed,
-            };
-            return Err(CommitError::Rejected(Box::new(why)));
-        }
-        match answer.await {
-            Ok(outcome) => outcome,
-            Err(_ended) => Err(CommitError::Indeterminate(Box::new(Unanswered::Ended))),
+        Self {
+            node,
+            requests: Requests::new(requests, "etcd"),
         }
     }
 
@@ -106,7 +80,7 @@ impl EtcdEngine {
                 }
                 // The answer counts only if this master may still act on it.
                 Ok(_) if node.seat.held_in(epoch).is_some() => return Ok(()),
-                Ok(_) => return Err(CommitError::Indeterminate(Box::new(Unanswered::Late))),
+                Ok(_) => return Err(CommitError::Indeterminate(Box::new(Late))),
                 Err(error) if Instant::now() + RETRY_MIN >= until => {
                     return Err(CommitError::Indeterminate(Box::new(error)));
                 }
@@ -119,7 +93,7 @@ impl EtcdEngine {
 #[async_trait]
 impl PersistenceEngine for EtcdEngine {
     async fn open_epoch(&self, epoch: Epoch) -> Result<Recovered, CommitError> {
-        let opened = self.ask(|reply| Request::Open { epoch, reply });
+        let opened = self.requests.ask(|reply| Request::Open { epoch, reply });
         let store = metrics::timed(EngineKind::Etcd, "open_epoch", opened).await?;
         // Copied elsewhere: with many records it takes a while, and the lease must be kept alive.
         let copied = tokio::task::spawn_blocking(move || store.recovered()).await;
@@ -128,7 +102,7 @@ impl PersistenceEngine for EtcdEngine {
 
     async fn commit(&self, batch: CommitBatch) -> Result<CommitSeq, CommitError> {
         batch.check_limits()?;
-        let committed = self.ask(|reply| Request::Commit { batch, reply });
+        let committed = self.requests.ask(|reply| Request::Commit { batch, reply });
         metrics::timed(EngineKind::Etcd, "commit", committed).await
     }
 

@@ -6,23 +6,14 @@
 //! back, as they do when it is restored from a backup.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    data_dir::{DirLock, LOCK_FILE, io_at, replace_file},
-    epoch::Epoch,
-    error::OpenError,
-};
-
-const FILE: &str = "etcd.json";
-const FORMAT: u32 = 1;
-/// What may lie in a directory that is still free.
-const HARMLESS: [&str; 3] = [LOCK_FILE, "lost+found", "etcd.tmp"];
+use crate::{data_dir::DirLock, epoch::Epoch, error::OpenError, identity_file};
 
 /// What `etcd.json` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,50 +50,7 @@ impl DataDir {
     /// `Corrupt` when the identity cannot be read back; `Io`.
     pub(super) fn open(path: &Path, id: &str) -> Result<Self, OpenError> {
         let lock = DirLock::acquire(path)?;
-        let file = path.join(FILE);
-        let foreign = |reason| OpenError::Foreign {
-            path: path.to_owned(),
-            reason,
-        };
-        let identity = match fs::read(&file) {
-            Ok(bytes) => {
-                let found: Identity =
-                    serde_json::from_slice(&bytes).map_err(|error| OpenError::Corrupt {
-                        path: file.clone(),
-                        reason: error.to_string(),
-                    })?;
-                if found.format != FORMAT {
-                    return Err(foreign(format!(
-                        "written in format {}, this program reads format {FORMAT}",
-                        found.format
-                    )));
-                }
-                if found.id != id {
-                    return Err(foreign(format!(
-                        "it belongs to master {}, not to {id}; check --id and --data-dir",
-                        found.id
-                    )));
-                }
-                found
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if let Some(name) = stranger(path)? {
-                    return Err(foreign(format!(
-                        "it is not that of a master on etcd (it holds `{name}` but no {FILE}); choose an empty one"
-                    )));
-                }
-                let identity = Identity {
-                    format: FORMAT,
-                    id: id.to_owned(),
-                    node: rand::random::<u64>().max(1),
-                    cluster_id: String::new(),
-                    epoch: 0,
-                };
-                store(path, &identity)?;
-                identity
-            }
-            Err(source) => return Err(OpenError::Io { path: file, source }),
-        };
+        let identity = identity_file::claim(path, id)?;
         Ok(Self {
             path: path.to_owned(),
             identity: Mutex::new(identity),
@@ -160,7 +108,7 @@ impl DataDir {
             }
             let mut wanted = this.identity();
             change(&mut wanted);
-            store(&this.path, &wanted)?;
+            identity_file::store(&this.path, &wanted)?;
             *this.current() = wanted;
             Ok(())
         });
@@ -177,24 +125,30 @@ impl DataDir {
     }
 }
 
-fn store(dir: &Path, identity: &Identity) -> Result<(), OpenError> {
-    let path = dir.join(FILE);
-    let text = serde_json::to_vec_pretty(identity).map_err(|error| OpenError::Io {
-        path: path.clone(),
-        source: error.into(),
-    })?;
-    replace_file(&path, &text).map_err(io_at(&path))
-}
+// === impl Identity ===
 
-fn stranger(dir: &Path) -> Result<Option<String>, OpenError> {
-    for entry in fs::read_dir(dir).map_err(io_at(dir))? {
-        let name = entry.map_err(io_at(dir))?.file_name();
-        let name = name.to_string_lossy().into_owned();
-        if !HARMLESS.contains(&name.as_str()) {
-            return Ok(Some(name));
+impl identity_file::Identity for Identity {
+    const FILE: &'static str = "etcd.json";
+    const FORMAT: u32 = 1;
+    const WHOSE: &'static str = "that of a master on etcd";
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn mint(id: &str) -> Self {
+        Self {
+            format: Self::FORMAT,
+            id: id.to_owned(),
+            node: rand::random::<u64>().max(1),
+            cluster_id: String::new(),
+            epoch: 0,
         }
     }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -216,25 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_others_are_refused_by_name() {
+    fn a_directory_of_a_master_on_raft_is_refused_by_name() {
         let temp = tempfile::tempdir().unwrap();
-        drop(DataDir::open(temp.path(), "m2").unwrap());
+        std::fs::write(temp.path().join("identity.json"), "{}").unwrap();
         let refused = DataDir::open(temp.path(), "m1").unwrap_err().to_string();
-        assert!(
-            refused.contains("belongs to master m2, not to m1"),
-            "{refused}"
-        );
-        let other = tempfile::tempdir().unwrap();
-        fs::write(other.path().join("identity.json"), "{}").unwrap();
-        let refused = DataDir::open(other.path(), "m1").unwrap_err().to_string();
         assert!(refused.contains("`identity.json`"), "{refused}");
-    }
-
-    #[test]
-    fn a_damaged_identity_is_said_to_be_damaged() {
-        let temp = tempfile::tempdir().unwrap();
-        fs::write(temp.path().join(FILE), "{").unwrap();
-        let refused = DataDir::open(temp.path(), "m1").unwrap_err();
-        assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
     }
 }

@@ -6,10 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use etcd_client::{Txn, TxnOp};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     control::OpenedValue,
@@ -25,13 +22,11 @@ use crate::{
     error::CommitError,
     record::CommitBatch,
     record_store::{RecordStore, Refusal},
+    requests::Reply,
 };
 
 /// About what a mutation takes beside its key and value.
 const MUTATION_OVERHEAD_BYTES: usize = 16;
-
-/// An answer to come.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 
 /// What the handles ask of the writer.
 #[derive(Debug)]

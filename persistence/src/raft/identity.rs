@@ -3,24 +3,12 @@
 //! The identity is the id an operator chose plus a random number minted with the directory: the incarnation.
 //! Votes are counted by that number, so a wiped disk is a new node and is never taken for the member it was.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::roster;
-use crate::{
-    data_dir::{DirLock, LOCK_FILE, io_at, replace_file},
-    error::OpenError,
-};
-
-const FILE: &str = "identity.json";
-const FORMAT: u32 = 1;
-/// What may lie in a directory that is still free: our lock, what file systems put there, and what a crash between
-/// making the identity and naming it leaves behind.
-const HARMLESS: [&str; 3] = [LOCK_FILE, "lost+found", "identity.tmp"];
+use crate::{data_dir::DirLock, error::OpenError, identity_file};
 
 /// What `identity.json` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,28 +60,7 @@ impl DataDir {
     /// `Foreign` when the directory is another master's or something else, `Corrupt` when the identity cannot be
     /// read back, `Io` when it cannot be stored.
     pub(super) fn identity(&self, id: &str) -> Result<Identity, OpenError> {
-        let foreign = |reason| OpenError::Foreign {
-            path: self.path.clone(),
-            reason,
-        };
-        match self.read()? {
-            Some(found) if found.id != id => Err(foreign(format!(
-                "it belongs to master {}, not to {id}; check --id and --data-dir",
-                found.id
-            ))),
-            Some(found) if found.left_behind => Err(foreign(roster::left_behind(id, found.node))),
-            Some(found) => Ok(found),
-            None => {
-                if let Some(name) = self.stranger()? {
-                    return Err(foreign(format!(
-                        "it is not a master's (it holds `{name}` but no {FILE}); choose an empty one"
-                    )));
-                }
-                let identity = Identity::mint(id);
-                self.store(&identity)?;
-                Ok(identity)
-            }
-        }
+        self.with_a_future(identity_file::claim(&self.path, id)?)
     }
 
     /// The identity that is stored here.
@@ -101,43 +68,26 @@ impl DataDir {
     /// # Errors
     /// `Foreign` when there is none, or it was left behind; `Corrupt` and `Io` as for [`identity`](Self::identity).
     pub(super) fn known_identity(&self) -> Result<Identity, OpenError> {
-        let foreign = |reason| OpenError::Foreign {
-            path: self.path.clone(),
-            reason,
-        };
-        match self.read()? {
-            Some(found) if found.left_behind => {
-                Err(foreign(roster::left_behind(&found.id, found.node)))
-            }
-            Some(found) => Ok(found),
-            None => Err(foreign(format!(
-                "it is not a master's (there is no {FILE})"
-            ))),
-        }
+        self.with_a_future(self.any_identity()?)
     }
 
-    fn read(&self) -> Result<Option<Identity>, OpenError> {
-        let file = self.join(FILE);
-        let bytes = match fs::read(&file) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(OpenError::Io { path: file, source }),
-        };
-        let found: Identity =
-            serde_json::from_slice(&bytes).map_err(|error| OpenError::Corrupt {
-                path: file.clone(),
-                reason: error.to_string(),
-            })?;
-        if found.format != FORMAT {
+    /// The identity that is stored here, whatever has become of its node.
+    ///
+    /// # Errors
+    /// `Foreign` when there is none; `Corrupt` and `Io` as for [`identity`](Self::identity).
+    pub(super) fn any_identity(&self) -> Result<Identity, OpenError> {
+        identity_file::expect(&self.path)
+    }
+
+    /// The same identity, unless it was left behind.
+    fn with_a_future(&self, identity: Identity) -> Result<Identity, OpenError> {
+        if identity.left_behind {
             return Err(OpenError::Foreign {
                 path: self.path.clone(),
-                reason: format!(
-                    "written in format {}, this program reads format {FORMAT}",
-                    found.format
-                ),
+                reason: roster::left_behind(&identity.id, identity.node),
             });
         }
-        Ok(Some(found))
+        Ok(identity)
     }
 
     /// Stores `identity` durably.
@@ -145,35 +95,28 @@ impl DataDir {
     /// # Errors
     /// `Io` when it cannot be written.
     pub(super) fn store(&self, identity: &Identity) -> Result<(), OpenError> {
-        let path = self.join(FILE);
-        let text = serde_json::to_vec_pretty(identity).map_err(|error| OpenError::Io {
-            path: path.clone(),
-            source: error.into(),
-        })?;
-        replace_file(&path, &text).map_err(io_at(&path))
-    }
-
-    fn stranger(&self) -> Result<Option<String>, OpenError> {
-        for entry in fs::read_dir(&self.path).map_err(io_at(&self.path))? {
-            let name = entry
-                .map_err(io_at(&self.path))?
-                .file_name()
-                .to_string_lossy()
-                .into_owned();
-            if !HARMLESS.contains(&name.as_str()) {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
+        identity_file::store(&self.path, identity)
     }
 }
 
 // === impl Identity ===
 
-impl Identity {
+impl identity_file::Identity for Identity {
+    const FILE: &'static str = "identity.json";
+    const FORMAT: u32 = 1;
+    const WHOSE: &'static str = "a master's";
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
     fn mint(id: &str) -> Self {
         Self {
-            format: FORMAT,
+            format: Self::FORMAT,
             id: id.to_owned(),
             node: rand::random::<u64>().max(1),
             cluster_id: String::new(),
@@ -196,43 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn another_masters_directory_is_refused_by_name() {
-        let temp = tempfile::tempdir().unwrap();
-        DataDir::lock(temp.path()).unwrap().identity("m2").unwrap();
-        let error = DataDir::lock(temp.path())
-            .unwrap()
-            .identity("m1")
-            .unwrap_err();
-        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains("belongs to master m2, not to m1"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_directory_of_something_else_is_refused_by_name() {
-        let temp = tempfile::tempdir().unwrap();
-        fs::write(temp.path().join("thesis.tex"), "x").unwrap();
-        let error = DataDir::lock(temp.path())
-            .unwrap()
-            .identity("m1")
-            .unwrap_err();
-        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
-        assert!(error.to_string().contains("thesis.tex"), "{error}");
-        assert!(!temp.path().join(FILE).exists());
-    }
-
-    #[test]
-    fn a_damaged_identity_is_said_to_be_damaged() {
+    fn a_directory_that_was_left_behind_can_be_read_and_not_used() {
         let temp = tempfile::tempdir().unwrap();
         let dir = DataDir::lock(temp.path()).unwrap();
-        fs::write(dir.join(FILE), "{").unwrap();
-        assert!(matches!(
-            dir.identity("m1").unwrap_err(),
-            OpenError::Corrupt { .. }
-        ));
+        let mut identity = dir.identity("m1").unwrap();
+        identity.left_behind = true;
+        dir.store(&identity).unwrap();
+        for refused in [dir.identity("m1"), dir.known_identity()] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+        }
+        assert_eq!(dir.any_identity().unwrap(), identity);
     }
 }

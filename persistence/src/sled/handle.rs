@@ -3,15 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    oneshot, watch,
-};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{
-    seat::Seat,
-    writer::{Reply, Request},
-};
+use super::{seat::Seat, writer::Request};
 use crate::{
     backend::{BackendAdmin, Freshness, Health, MemberStatus, StoreSnapshot, check_floor},
     election::{LeaderElection, LeaderView, Leadership, MasterInfo},
@@ -21,6 +15,7 @@ use crate::{
     metrics,
     options::EngineKind,
     record::{CommitBatch, Recovered},
+    requests::{Requests, Unanswered},
 };
 
 /// How long a shutdown waits for the last writes and the closing of the database.
@@ -30,40 +25,16 @@ const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Handle {
     seat: Arc<Seat>,
-    requests: mpsc::Sender<Request>,
-}
-
-/// Why the writer was not asked, or did not answer.
-#[derive(Debug, thiserror::Error)]
-enum Unanswered {
-    #[error("the database is closed")]
-    Closed,
-    #[error("the writer's queue is full ({0} requests); the disk does not keep up")]
-    Full(usize),
-    #[error("the writer ended before it answered")]
-    Ended,
+    requests: Requests<Request>,
 }
 
 // === impl Handle ===
 
 impl Handle {
     pub(super) fn new(seat: Arc<Seat>, requests: mpsc::Sender<Request>) -> Self {
-        Self { seat, requests }
-    }
-
-    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, CommitError> {
-        let (reply, answer) = oneshot::channel();
-        // Not `send`: a wait for room would have no bound.
-        if let Err(error) = self.requests.try_send(request(reply)) {
-            let why = match error {
-                TrySendError::Full(_) => Unanswered::Full(self.requests.max_capacity()),
-                TrySendError::Closed(_) => Unanswered::Closed,
-            };
-            return Err(CommitError::Rejected(Box::new(why)));
-        }
-        match answer.await {
-            Ok(outcome) => outcome,
-            Err(_ended) => Err(CommitError::Indeterminate(Box::new(Unanswered::Ended))),
+        Self {
+            seat,
+            requests: Requests::new(requests, "the disk"),
         }
     }
 }
@@ -71,7 +42,7 @@ impl Handle {
 #[async_trait]
 impl PersistenceEngine for Handle {
     async fn open_epoch(&self, epoch: Epoch) -> Result<Recovered, CommitError> {
-        let opened = self.ask(|reply| Request::Open { epoch, reply });
+        let opened = self.requests.ask(|reply| Request::Open { epoch, reply });
         Ok(metrics::timed(EngineKind::Sled, "open_epoch", opened)
             .await?
             .recovered())
@@ -79,7 +50,7 @@ impl PersistenceEngine for Handle {
 
     async fn commit(&self, batch: CommitBatch) -> Result<CommitSeq, CommitError> {
         batch.check_limits()?;
-        let committed = self.ask(|reply| Request::Commit { batch, reply });
+        let committed = self.requests.ask(|reply| Request::Commit { batch, reply });
         metrics::timed(EngineKind::Sled, "commit", committed).await
     }
 
@@ -108,7 +79,7 @@ impl LeaderElection for Handle {
             self.seat.me().id,
             "a backend campaigns for the master it was opened for"
         );
-        let granted = self.ask(|reply| Request::Grant { reply }).await;
+        let granted = self.requests.ask(|reply| Request::Grant { reply }).await;
         match granted {
             Ok(epoch) => Ok(self.seat.take(epoch)),
             Err(_) if self.requests.is_closed() => Err(ElectionError::Closed),
@@ -166,7 +137,10 @@ impl BackendAdmin for Handle {
 
     async fn snapshot(&self, _freshness: Freshness) -> Result<StoreSnapshot, AdminError> {
         // One master, so every cut is current.
-        let store = self.ask(|reply| Request::Snapshot { reply }).await?;
+        let store = self
+            .requests
+            .ask(|reply| Request::Snapshot { reply })
+            .await?;
         Ok(StoreSnapshot {
             engine: EngineKind::Sled,
             cluster_id: None,
@@ -179,14 +153,17 @@ impl BackendAdmin for Handle {
         if !self.seat.leader() {
             return Err(AdminError::NotLeader);
         }
-        Ok(self.ask(|reply| Request::Raise { floor, reply }).await?)
+        Ok(self
+            .requests
+            .ask(|reply| Request::Raise { floor, reply })
+            .await?)
     }
 
     async fn shutdown(&self) {
         self.seat.vacate();
         let (reply, ended) = oneshot::channel();
         let close = async {
-            if self.requests.send(Request::Close { reply }).await.is_ok() {
+            if self.requests.send(Request::Close { reply }).await {
                 // An error means that the thread is gone, which is what we wait for.
                 drop(ended.await);
             }

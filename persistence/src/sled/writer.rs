@@ -22,6 +22,7 @@ use crate::{
     options::EngineKind,
     record::{BATCH_BYTES_MAX, CommitBatch, RecordKey},
     record_store::{RecordStore, Refusal},
+    requests::Reply,
 };
 
 /// Most requests that are made durable together.
@@ -38,9 +39,6 @@ const SWOLLEN_AT_START: (u64, u64) = if cfg!(test) {
 const SWOLLEN_IN_SERVICE: (u64, u64) = (256 << 20, 16);
 /// How often, in groups, the database is tended to.
 const TEND_EVERY_GROUPS: u64 = 256;
-
-/// An answer to come.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 
 /// What the handles ask of the writer.
 #[derive(Debug)]
