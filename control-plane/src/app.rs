@@ -125,7 +125,7 @@ impl MasterOptions {
             me: listeners.advertised(&config.id),
             cluster: config.cluster.to_core(),
             role: RoleOptions {
-                commit_deadline: config.raft.commit_deadline,
+                commit_deadline: config.commit_deadline(),
                 ..RoleOptions::default()
             },
             rest: config.rest.clone(),
@@ -383,5 +383,8 @@ mod tests {
         assert_eq!(options.rest, config.rest);
         assert!(!options.reflection);
         assert_eq!(options.shutdown_grace, Duration::from_secs(3));
+        config.engine = EngineKind::Etcd;
+        config.etcd.lease = Duration::from_secs(10);
+        assert_eq!(config.commit_deadline(), Duration::from_secs(10));
     }
 }

@@ -19,8 +19,10 @@ pub mod etcd;
 #[cfg(feature = "test-util")]
 pub mod faulty;
 mod identity_file;
+pub mod kill_point;
 pub mod memory;
 pub mod metrics;
+pub mod offline;
 pub mod options;
 pub mod raft;
 pub mod record;

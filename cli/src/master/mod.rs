@@ -16,7 +16,7 @@ use interrex_persistence::{
     election::MasterInfo,
     error::OpenError,
     etcd::{EtcdOptions, open as open_etcd},
-    memory,
+    kill_point, memory,
     raft::{self, RaftOptions},
     sled::{self, SledOptions},
 };
@@ -278,6 +278,8 @@ fn file_size_limit_is_an_error() -> Result<(), Failure> {
 pub(crate) async fn run(args: MasterArgs) -> Done {
     let config = args.config()?;
     check_engine(&config).map_err(|e| refused(&e))?;
+    kill_point::arm(std::env::var("FAILPOINTS").ok().as_deref())
+        .map_err(|e| Failure::usage(e.to_string()))?;
     let mut shutdown = Shutdown::listen()?;
     file_size_limit_is_an_error()?;
     open_files::raise();

@@ -144,7 +144,7 @@ struct RaftTuning {
     )]
     #[arg(value_parser = humantime::parse_duration)]
     election_timeout_max: Option<Duration>,
-    /// How long one commit may take before its outcome counts as unknown [default: 2s]
+    /// How long one commit may take before its outcome counts as unknown; on etcd at least the lease [default: 2s]
     #[arg(long, env = "INTERREX_MASTER_COMMIT_DEADLINE", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
     commit_deadline: Option<Duration>,

@@ -120,3 +120,37 @@ fn openraft_stays_inside_its_folder() {
     }
     assert_eq!(outside, Vec::<std::path::PathBuf>::new());
 }
+
+/// The features that any table of dependencies of `manifest` asks for, and its own defaults.
+fn asked_features(manifest: &Table) -> Vec<String> {
+    let mut asked = Vec::new();
+    for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+        let table = manifest.get(kind).and_then(toml::Value::as_table);
+        for dependency in table.into_iter().flat_map(Table::values) {
+            asked.extend(dependency.get("features").cloned());
+        }
+    }
+    let features = manifest.get("features");
+    asked.extend(features.and_then(|f| f.get("default")).cloned());
+    let names = asked.iter().filter_map(toml::Value::as_array).flatten();
+    names
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn only_those_who_ask_for_kill_points_have_them() {
+    let mut packages = packages();
+    for (name, manifest) in &packages {
+        let asked = asked_features(manifest);
+        let points = asked.iter().find(|f| f.ends_with("kill-points"));
+        assert_eq!(points, None, "{name} turns them on by itself");
+        let fails = dependencies(manifest, "dependencies").contains("fail");
+        assert_eq!(fails, name == "interrex-persistence", "{name}");
+    }
+    let persistence = packages.remove("interrex-persistence").expect("it exists");
+    let fail = &persistence["dependencies"]["fail"];
+    assert_eq!(fail["optional"], toml::Value::Boolean(true), "{fail}");
+    let asking = &persistence["features"]["kill-points"];
+    assert_eq!(asking.to_string(), "[\"dep:fail\"]");
+}

@@ -145,6 +145,11 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child of ours").is_some()
+    }
+
     /// Waits for the end; kills the process at the deadline.
     pub(crate) fn finish(mut self) -> Output {
         let deadline = Instant::now() + DEADLINE;

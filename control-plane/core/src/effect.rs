@@ -108,3 +108,16 @@ pub enum AppNotice {
         message: String,
     },
 }
+
+// === impl Effect ===
+
+impl Effect {
+    /// Whether a driver is to be started.
+    #[must_use]
+    pub fn launches_driver(&self) -> bool {
+        match self {
+            Self::Worker { order, .. } => matches!(order, WorkerOrder::LaunchDriver { .. }),
+            Self::App { .. } => false,
+        }
+    }
+}

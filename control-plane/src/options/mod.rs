@@ -101,6 +101,17 @@ impl MasterConfig {
         }
     }
 
+    /// After this a commit's outcome counts as unknown, and the leadership ends. On etcd not before the lease could have
+    /// ended: nobody else can lead until then, and etcd's own election takes a second or two.
+    #[must_use]
+    pub fn commit_deadline(&self) -> Duration {
+        let configured = self.raft.commit_deadline;
+        match self.engine {
+            EngineKind::Etcd => configured.max(self.etcd.lease),
+            EngineKind::Raft | EngineKind::Sled | EngineKind::Memory => configured,
+        }
+    }
+
     /// Where others reach this master.
     #[must_use]
     pub fn me(&self) -> MasterInfo {

@@ -8,6 +8,7 @@ use interrex_core::{
     leader::Reregister,
     state::executor::Executor,
 };
+use interrex_persistence::kill_point::KillPoint;
 use interrex_proto::v1::{self, master_frame::Body};
 
 use crate::{
@@ -35,6 +36,9 @@ impl Dispatcher {
 
     /// Puts an effect into its receiver's queue, or counts it as dropped. Never waits.
     pub(crate) fn send(&self, effect: Effect, view: &ClusterView) {
+        if effect.launches_driver() {
+            KillPoint::LeadingBeforeSend.reach();
+        }
         let (peer, body) = match effect {
             Effect::Worker { worker, order } => (Peer::Worker(worker), order_body(order)),
             Effect::App { app, notice } => {

@@ -17,6 +17,7 @@ use interrex_persistence::{
     engine::PersistenceEngine,
     epoch::{self, CommitSeq},
     error::CommitError,
+    kill_point::{KillPoint, Submission},
     record::CommitBatch,
 };
 use tokio::{
@@ -324,15 +325,23 @@ impl LeaderLoop {
             );
             self.shared.port.send_replace(None);
         }
-        let mut over = None;
+        let (mut over, mut replied) = (None, false);
         for output in outputs {
             match output {
                 Output::Commit { batch, mutations } => {
                     *commit = Some((batch, self.start_commit(mutations)));
                 }
                 Output::Publish(publication) => self.publish(&publication),
-                Output::Reply { ticket, answer } => self.answer(ticket, answer),
-                Output::Effect(effect) => self.dispatcher.send(effect, &self.view),
+                Output::Reply { ticket, answer } => {
+                    replied = true;
+                    self.answer(ticket, answer);
+                }
+                Output::Effect(effect) => {
+                    if replied && effect.launches_driver() {
+                        KillPoint::RepliedBeforeLaunch.reach();
+                    }
+                    self.dispatcher.send(effect, &self.view);
+                }
                 Output::Reregister { worker, reason } => self.dispatcher.reregister(worker, reason),
                 Output::StepDown(reason) => over = Some(reason),
             }
@@ -349,11 +358,20 @@ impl LeaderLoop {
         if !self.quarantine.is_empty() {
             copies = self.quarantine.copies(&encode_batch(&mutations));
         }
+        let is_submission = |mutation: &Mutation| matches!(mutation, Mutation::PutRequest(_));
+        let submission = Submission::begin(mutations.iter().any(is_submission));
         // In a task of its own: encoding and storing go on while the loop applies the next commands.
         tokio::spawn(async move {
             let mut mutations = encode_batch(&mutations);
             mutations.append(&mut copies);
-            timeout(deadline, engine.commit(CommitBatch { epoch, mutations })).await
+            KillPoint::BeforeAppend.reach_in_submission();
+            let committed =
+                timeout(deadline, engine.commit(CommitBatch { epoch, mutations })).await;
+            if matches!(committed, Ok(Ok(_))) {
+                KillPoint::CommittedBeforeReply.reach_in_submission();
+            }
+            drop(submission);
+            committed
         })
     }
 

@@ -6,7 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use interrex_core::ids::Epoch;
-use interrex_persistence::{engine::PersistenceEngine, epoch, error::CommitError};
+use interrex_persistence::{
+    engine::PersistenceEngine, epoch, error::CommitError, kill_point::KillPoint,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -43,6 +45,7 @@ impl ReadGate {
                 let received = self.reads.recv_many(&mut waiting, READS_MAX).await;
                 if received > 0 {
                     let confirmed = self.confirm().await;
+                    KillPoint::ConfirmedBeforeAnswer.reach();
                     answer(&mut waiting, &confirmed);
                 }
                 received

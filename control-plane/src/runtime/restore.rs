@@ -12,6 +12,7 @@ use interrex_persistence::{
     engine::PersistenceEngine,
     epoch::Epoch,
     error::{AdminError, CommitError},
+    kill_point::KillPoint,
     record::{CommitBatch, Mutation},
 };
 use tokio::{
@@ -178,8 +179,10 @@ impl Restorer<'_> {
         let mut plan = plan.map_err(|error| incomplete(source, error.to_string()))?;
         self.commit(source, plan.begin()).await?;
         for batch in plan.batches() {
+            KillPoint::RestoreBetweenBatches.reach();
             self.commit(source, batch).await?;
         }
+        KillPoint::RestoreBetweenBatches.reach();
         // Before the mark goes: whoever leads over restored records leads above their agents' epochs.
         self.raise(source, plan.floor).await?;
         self.commit(source, plan.end()).await?;

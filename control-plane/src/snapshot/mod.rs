@@ -13,7 +13,7 @@ use interrex_persistence::{
 pub(crate) use self::plan::{RestorePlan, Source};
 pub use self::{
     plan::{EPOCH_MARGIN, Unfit},
-    report::{KindReport, QuarantinedRecord, Report, Sampled, examine},
+    report::{KindReport, QuarantinedRecord, Report, Sampled, examine, examine_store},
 };
 use crate::records;
 

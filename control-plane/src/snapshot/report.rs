@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use interrex_persistence::snapshot_file::{SnapshotFile, SnapshotHeader};
+use interrex_persistence::{
+    backend::StoreSnapshot,
+    record_store::RecordStore,
+    snapshot_file::{SnapshotFile, SnapshotHeader},
+};
 use serde::Serialize;
 
 use crate::records::{self, NewerFormat};
@@ -10,9 +14,10 @@ use crate::records::{self, NewerFormat};
 /// Everything that `interrex snapshot inspect` shows.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The SHA-256 of the file, which was checked.
-    pub sha256: String,
-    /// Its length.
+    /// The SHA-256 of the file, which was checked; none where there is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Its length, or that of the records.
     pub bytes: u64,
     /// What it is of.
     pub header: SnapshotHeader,
@@ -64,7 +69,32 @@ pub struct Sampled {
 /// # Errors
 /// [`NewerFormat`] when a newer version has written a record.
 pub fn examine(file: &SnapshotFile, sample: usize) -> Result<Report, NewerFormat> {
-    let decoded = records::decode_all(file.store.recovered())?;
+    Ok(Report {
+        sha256: Some(file.digest.to_string()),
+        bytes: file.bytes,
+        ..report(file.header.clone(), &file.store, sample)?
+    })
+}
+
+/// Looks into records that are in no snapshot in the same way; the header says when `now_ms` is and who looked.
+///
+/// # Errors
+/// [`NewerFormat`] when a newer version has written a record.
+pub fn examine_store(
+    cut: StoreSnapshot,
+    now_ms: u64,
+    sample: usize,
+) -> Result<Report, NewerFormat> {
+    let (header, store) = super::describe(cut, now_ms);
+    report(header, &store, sample)
+}
+
+fn report(
+    header: SnapshotHeader,
+    store: &RecordStore,
+    sample: usize,
+) -> Result<Report, NewerFormat> {
+    let decoded = records::decode_all(store.recovered())?;
     let entities = &decoded.entities;
     let mut kinds: BTreeMap<&'static str, KindReport> = BTreeMap::new();
     let mut count = |kind: &'static str, state: Option<&str>| {
@@ -86,7 +116,7 @@ pub fn examine(file: &SnapshotFile, sample: usize) -> Result<Report, NewerFormat
         .requests
         .iter()
         .for_each(|_| count("request", None));
-    let metas = records::readable_metas(&file.store);
+    let metas = records::readable_metas(store);
     (0..metas).for_each(|_| count("meta", None));
     let quarantined = decoded.quarantined.iter().map(|record| QuarantinedRecord {
         kind: records::kind_name(record.key.kind),
@@ -94,21 +124,21 @@ pub fn examine(file: &SnapshotFile, sample: usize) -> Result<Report, NewerFormat
         reason: record.reason.to_string(),
     });
     Ok(Report {
-        sha256: file.digest.to_string(),
-        bytes: file.bytes,
-        header: file.header.clone(),
+        sha256: None,
+        bytes: store.bytes(),
+        header,
         quarantined: quarantined.collect(),
         restoring: entities.meta.restoring.clone(),
         formerly: entities.meta.formerly.clone(),
-        sample: samples(file, sample),
+        sample: samples(store, sample),
         kinds,
     })
 }
 
-fn samples(file: &SnapshotFile, of_each: usize) -> Vec<Sampled> {
+fn samples(store: &RecordStore, of_each: usize) -> Vec<Sampled> {
     let mut taken = Vec::new();
     let mut of_kind = (None, 0);
-    for (key, value) in file.store.iter() {
+    for (key, value) in store.iter() {
         if of_kind.0 != Some(key.kind) {
             of_kind = (Some(key.kind), 0);
         }

@@ -50,12 +50,15 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use self::{identity::DataDir, limits::QUEUE_LEN_MAX, link::Link, node::Node, writer::Writer};
-use crate::{backend::Backend, error::OpenError};
+use crate::{backend::Backend, error::OpenError, identity_file};
 
 pub use options::{
     DEFAULT_COMPACT_EVERY, DEFAULT_ENDPOINT, DEFAULT_LEASE, DEFAULT_PREFIX, ENDPOINTS_MAX,
     EtcdOptions, EtcdSettings, PREFIX_BYTES_MAX,
 };
+
+/// The file that says that a data directory is one of this engine.
+pub(crate) const IDENTITY_FILE: &str = <identity::Identity as identity_file::Identity>::FILE;
 
 /// Opens this master's part of a cluster on etcd. It registers and watches from now on; whether etcd answers already
 /// makes no difference, and is shown by [`health`](crate::backend::BackendAdmin::health).

@@ -15,7 +15,7 @@ use std::{
 };
 
 use openraft::storage::IOFlushed;
-use raft_log::{Callback, Config, RaftLog, api::raft_log_writer::RaftLogWriter};
+use raft_log::{Callback, Config, RaftLog, Segment, api::raft_log_writer::RaftLogWriter};
 use tokio::sync::oneshot;
 
 use super::{
@@ -24,6 +24,7 @@ use super::{
     metrics,
     types::Types,
 };
+use crate::kill_point::KillPoint;
 
 /// The log, until it is closed.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ struct Group {
 struct Appended {
     callback: IOFlushed<Types>,
     began: Instant,
+    /// The end of its last entry in the log, in bytes since that was begun.
+    end: u64,
     meter: Arc<Meter>,
 }
 
@@ -122,15 +125,17 @@ impl OpenLog {
     /// The change has been made, and becomes durable in its order.
     pub(super) async fn durably(
         &self,
-        change: impl FnOnce(&mut RaftLog<Files>) -> io::Result<()>,
+        change: impl FnOnce(&mut RaftLog<Files>) -> io::Result<Segment>,
     ) -> io::Result<()> {
         let (tx, rx) = oneshot::channel();
-        self.with(|log| {
+        let end = self.with(|log| {
             self.meter.faults.check()?;
-            change(log)?;
-            log.flush(true, Some(Flushed(Some(Waiters::Call(tx)))))
+            let end = end_of(&change(log)?);
+            log.flush(true, Some(Flushed(Some(Waiters::Call(tx)))))?;
+            Ok(end)
         })?;
         rx.await.map_err(io::Error::other)??;
+        self.meter.faults.note_synced(end);
         self.meter.note_stored();
         Ok(())
     }
@@ -144,8 +149,9 @@ impl OpenLog {
         let began = Instant::now();
         self.with(|log| {
             self.meter.faults.check()?;
-            log.append(entries)?;
-            let appended = Appended::begin(callback, began, Arc::clone(&self.meter));
+            let end = end_of(&log.append(entries)?);
+            KillPoint::AppendedBeforeFsync.reach_in_submission();
+            let appended = Appended::begin(callback, began, end, Arc::clone(&self.meter));
             let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
             group.waiting.push(appended);
             if group.under_way {
@@ -212,11 +218,12 @@ fn ask_for_more(calls: &Receiver<()>, log: &Weak<OpenLog>) {
 // === impl Appended ===
 
 impl Appended {
-    fn begin(callback: IOFlushed<Types>, began: Instant, meter: Arc<Meter>) -> Self {
+    fn begin(callback: IOFlushed<Types>, began: Instant, end: u64, meter: Arc<Meter>) -> Self {
         meter.begin(began);
         Self {
             callback,
             began,
+            end,
             meter,
         }
     }
@@ -225,6 +232,7 @@ impl Appended {
         if result.is_ok() {
             metrics::appended(self.began.elapsed());
             self.meter.note_stored();
+            self.meter.faults.note_synced(self.end);
         }
         self.meter.end(self.began);
         self.callback.io_completed(result);
@@ -248,6 +256,7 @@ impl Flushed {
                 if let Some(first) = appends.first() {
                     first.meter.faults.dawdle();
                 }
+                KillPoint::FsyncedBeforeCommit.reach_in_submission();
                 for appended in appends {
                     appended.tell(again(result));
                 }
@@ -279,6 +288,10 @@ impl Drop for Flushed {
             "the log was closed before this was written",
         )));
     }
+}
+
+fn end_of(written: &Segment) -> u64 {
+    written.offset.saturating_add(written.size)
 }
 
 fn again(result: &io::Result<()>) -> io::Result<()> {

@@ -131,6 +131,12 @@ impl LogStore {
         })
     }
 
+    /// Up to where the log is known to be committed; often a little behind.
+    pub(super) fn committed(&self) -> io::Result<Option<LogId>> {
+        self.log
+            .with(|log| Ok(log.log_state().committed().copied().map(from_stored)))
+    }
+
     /// Entries from `from` up to, and without, `to`; fewer where they are large or there are no more.
     pub(super) fn entries(&self, from: u64, to: u64) -> io::Result<Vec<EntryOf<Types>>> {
         self.read(from, to, READ_BYTES_MAX)
@@ -151,7 +157,7 @@ impl LogStore {
         self.log
             .durably(|log| {
                 log.save_vote(vote)?;
-                log.append(entries).map(drop)
+                log.append(entries)
             })
             .await
     }
@@ -228,7 +234,7 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
         let vote = StoredVote(*vote);
-        self.log.durably(|log| log.save_vote(vote).map(drop)).await
+        self.log.durably(|log| log.save_vote(vote)).await
     }
 
     /// Written along with the next entry, without an fsync of its own: a restarted master that has lost it learns it
@@ -249,8 +255,7 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn read_committed(&mut self) -> io::Result<Option<LogId>> {
-        self.log
-            .with(|log| Ok(log.log_state().committed().copied().map(from_stored)))
+        self.committed()
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
@@ -266,12 +271,12 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let from = last.map_or(0, |last| last.index + 1);
-        self.log.durably(|log| log.truncate(from).map(drop)).await
+        self.log.durably(|log| log.truncate(from)).await
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
         let upto = to_stored(upto);
-        self.log.durably(|log| log.purge(upto).map(drop)).await
+        self.log.durably(|log| log.purge(upto)).await
     }
 }
 

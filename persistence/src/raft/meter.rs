@@ -17,6 +17,7 @@ pub struct DiskFaults {
     delay_ms: AtomicU64,
     /// 0: as the system says.
     free_bytes: AtomicU64,
+    synced_bytes: AtomicU64,
 }
 
 /// Measures the appends of one log.
@@ -54,6 +55,17 @@ impl DiskFaults {
     pub fn set_free_bytes(&self, free: Option<u64>) {
         self.free_bytes
             .store(free.map_or(0, |free| free.max(1)), Ordering::Relaxed);
+    }
+
+    /// Up to here, in bytes since the log was begun, somebody was told that it is durable. A test that cuts the power may
+    /// take everything behind it.
+    pub fn synced_bytes(&self) -> u64 {
+        self.synced_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Somebody is about to be told that the log is durable up to here.
+    pub(super) fn note_synced(&self, bytes: u64) {
+        self.synced_bytes.fetch_max(bytes, Ordering::SeqCst);
     }
 
     pub(super) fn check(&self) -> io::Result<()> {

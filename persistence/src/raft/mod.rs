@@ -32,6 +32,7 @@ mod meter;
 mod metrics;
 mod network;
 mod node;
+mod offline;
 mod options;
 mod pace;
 mod peer_service;
@@ -60,11 +61,15 @@ use self::{
     running::{Ground, Running},
     status::Status,
 };
-use crate::{backend::Backend, error::OpenError};
+use crate::{backend::Backend, error::OpenError, identity_file};
 
 pub use meter::DiskFaults;
+pub(crate) use offline::read as read_offline;
 pub use options::{DiskBounds, MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
 pub use recover::{Neighbour, RecoverError, Survivor};
+
+/// The file that says that a data directory is one of this engine.
+pub(crate) const IDENTITY_FILE: &str = <identity::Identity as identity_file::Identity>::FILE;
 
 /// What a master logs where no filter is given. The consensus libraries tell every step; what an operator needs of it
 /// is said here. Each heartbeat and stream that a dead master misses is none of it.
@@ -92,7 +97,11 @@ pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
         source: std::io::Error::other(error),
     })??;
     let ground = Ground {
-        peers: Arc::new(Peers::new(identity.node, options.peers.clone())),
+        peers: Arc::new(Peers::new(
+            identity.node,
+            options.peers.clone(),
+            options.dialler.clone(),
+        )),
         status: Arc::new(Status::new(&options.id)),
         meter: Arc::new(Meter::new(Arc::clone(&options.faults))),
         closing: CancellationToken::new(),

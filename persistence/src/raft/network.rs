@@ -12,7 +12,7 @@ use std::{
 
 use futures::{Stream, StreamExt, stream};
 use interrex_proto::{
-    channel::{self, ChannelOptions},
+    channel::{ChannelOptions, Dialler},
     limits::RAFT_MESSAGE_BYTES_MAX,
     v1::{HelloRequest, HelloResponse, RaftFrame, raft_peer_client::RaftPeerClient},
 };
@@ -70,6 +70,7 @@ pub(super) struct Peers {
     /// Where members have answered, by their number: wins over what is configured or was true when they joined.
     located: Mutex<BTreeMap<u64, String>>,
     channels: Mutex<BTreeMap<(String, Lane), Channel>>,
+    dialler: Dialler,
 }
 
 /// Makes a [`PeerLink`] for each peer; openraft's side of [`Peers`].
@@ -97,9 +98,10 @@ pub(super) struct PeerLink {
 // === impl Peers ===
 
 impl Peers {
-    pub(super) fn new(node: u64, configured: BTreeMap<String, String>) -> Self {
+    pub(super) fn new(node: u64, configured: BTreeMap<String, String>, dialler: Dialler) -> Self {
         Self {
             node,
+            dialler,
             configured,
             located: Mutex::default(),
             channels: Mutex::default(),
@@ -149,8 +151,9 @@ impl Peers {
                     keepalive_interval: KEEPALIVE,
                     keepalive_timeout: KEEPALIVE,
                 };
-                let channel = channel::dial(address, options)
-                    .map_err(|error| Status::invalid_argument(error.to_string()))?;
+                let dialled = self.dialler.dial(address, options);
+                let channel =
+                    dialled.map_err(|error| Status::invalid_argument(error.to_string()))?;
                 channels.insert(key, channel.clone());
                 channel
             }
@@ -449,7 +452,10 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_cannot_be_reached_is_dialled_less_and_less_often() {
         let timing = RaftTiming::default();
-        let network = Network::new(Arc::new(Peers::new(1, BTreeMap::new())), timing);
+        let network = Network::new(
+            Arc::new(Peers::new(1, BTreeMap::new(), Dialler::default())),
+            timing,
+        );
         // Nothing listens at the discard port.
         let dead = NodeInfo {
             id: "m2".into(),

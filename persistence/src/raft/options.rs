@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use interrex_proto::channel::Dialler;
 use openraft::{Config, SnapshotPolicy};
 
 use super::meter::DiskFaults;
@@ -39,6 +40,8 @@ pub struct RaftOptions {
     pub disk: DiskBounds,
     /// Faults that a test gives the disk; none by default.
     pub faults: Arc<DiskFaults>,
+    /// How other masters are dialled; over TCP by default.
+    pub dialler: Dialler,
 }
 
 /// How long things may take. A leader's death is noticed after `election_timeout_max` and replaced after a
@@ -103,6 +106,7 @@ impl RaftOptions {
             snapshots: SnapshotBounds::default(),
             disk: DiskBounds::default(),
             faults: Arc::default(),
+            dialler: Dialler::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::future::join_all;
-use interrex_proto::v1::HelloRequest;
+use interrex_proto::{channel::Dialler, v1::HelloRequest};
 use openraft::{Membership, entry::RaftEntry};
 
 use super::{
@@ -178,7 +178,7 @@ impl Survivor {
     /// # Cancel safety
     /// Safe.
     pub async fn neighbours(&self, moved: &BTreeMap<String, String>) -> Vec<Neighbour> {
-        let peers = Peers::new(self.identity.node, moved.clone());
+        let peers = Peers::new(self.identity.node, moved.clone(), Dialler::default());
         let voters: BTreeSet<u64> = self.membership.voter_ids().collect();
         let others = self.membership.nodes();
         let asked = others

@@ -95,7 +95,8 @@ impl Applied {
 // === impl Image ===
 
 impl Image {
-    fn apply(
+    /// What `payload` makes of the state; the same on every replica.
+    pub(super) fn apply(
         &mut self,
         log_id: LogId,
         payload: EntryPayload<LogEntry, u64, super::types::NodeInfo>,

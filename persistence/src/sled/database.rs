@@ -19,7 +19,7 @@ use super::{
     anchor::Anchor,
     layout::{self, Content, Loader},
 };
-use crate::{data_dir, epoch::CommitSeq, error::OpenError};
+use crate::{data_dir, epoch::CommitSeq, error::OpenError, kill_point::KillPoint};
 
 /// sled's page cache. Small: records are in memory already.
 const CACHE_BYTES: u64 = 32 << 20;
@@ -124,7 +124,9 @@ impl Database {
     pub(super) fn write(&self, batch: Batch, seq: CommitSeq) -> Result<(), Fault> {
         guarded(|| {
             self.db.apply_batch(batch)?;
+            KillPoint::AppendedBeforeFsync.reach_in_submission();
             self.sync()?;
+            KillPoint::FsyncedBeforeCommit.reach_in_submission();
             Ok(self.anchor.write(seq)?)
         })
     }

@@ -16,7 +16,8 @@ use crate::{
     error::OpenError,
 };
 
-const MARKER_FILE: &str = "interrex.sled";
+/// Where it is said what the directory is.
+pub(crate) const MARKER_FILE: &str = "interrex.sled";
 const MARKER_TEMP: &str = "interrex.tmp";
 const FORMAT: u32 = 1;
 const DATABASE_PREFIX: &str = "sled-";
@@ -82,6 +83,25 @@ impl Directory {
             });
         }
         Ok(directory)
+    }
+
+    /// Reads what is there, of whichever master.
+    ///
+    /// # Errors
+    /// `Foreign` when there is nothing, or it cannot be understood; `Io`.
+    pub(super) fn known(path: &Path) -> Result<Self, OpenError> {
+        let file = path.join(MARKER_FILE);
+        let text = fs::read_to_string(&file).map_err(io_at(&file))?;
+        let marker = Marker::parse(&text).map_err(|reason| foreign(path, reason))?;
+        Ok(Self {
+            path: path.to_owned(),
+            marker,
+        })
+    }
+
+    /// The id of the master that it belongs to.
+    pub(super) fn master(&self) -> &str {
+        &self.marker.master
     }
 
     /// Whether the database that counts has been made to its end.

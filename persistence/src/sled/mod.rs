@@ -15,7 +15,10 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tokio::sync::mpsc;
 
@@ -28,11 +31,15 @@ use self::{
     writer::Writer,
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, StoreSnapshot},
     data_dir::{DirLock, io_at},
     election::MasterInfo,
     error::OpenError,
+    offline,
+    options::EngineKind,
 };
+
+pub(crate) use directory::MARKER_FILE;
 
 /// Requests that may wait for the disk; more are rejected.
 const QUEUE_LEN_MAX: usize = 1024;
@@ -56,6 +63,30 @@ pub struct SledOptions {
 /// Dropping the future leaves the opening to a thread, which closes again when it is done.
 pub async fn open(options: SledOptions) -> Result<Backend, OpenError> {
     open_with(options, SyncFaults::default()).await
+}
+
+/// Reads the records of a master that does not run. Blocks.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read_offline(path: &Path) -> Result<offline::Directory, OpenError> {
+    let _lock = DirLock::acquire(path)?;
+    let directory = Directory::known(path)?;
+    let content = if directory.ready() {
+        let (_database, content) = Database::open(&directory.database(), SyncFaults::default())?;
+        content
+    } else {
+        Content::default()
+    };
+    Ok(offline::Directory {
+        master: directory.master().to_owned(),
+        cut: StoreSnapshot {
+            engine: EngineKind::Sled,
+            cluster_id: None,
+            store: content.store,
+        },
+        unconfirmed_entries: 0,
+    })
 }
 
 async fn open_with(options: SledOptions, faults: SyncFaults) -> Result<Backend, OpenError> {
