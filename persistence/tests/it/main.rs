@@ -12,3 +12,4 @@ mod faulty;
 mod memory;
 mod raft;
 mod sled;
+mod turmoil;

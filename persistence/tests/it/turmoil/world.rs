@@ -1,0 +1,477 @@
+//! Three masters in a simulated network, their faults, and what came of it.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::FutureExt;
+use interrex_persistence::{
+    backend::{Backend, Freshness},
+    election::MasterInfo,
+    epoch::Epoch,
+    offline,
+    raft::{self, DiskFaults, RaftOptions},
+    record::{CommitBatch, Mutation, RecordKey, RecordKind},
+    record_store::RecordStore,
+};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use tonic::transport::Server;
+use turmoil::Sim;
+
+use super::{
+    faults::{Dice, Fault, lose_unsynced},
+    history::History,
+    net::{PORT, dialler, listen},
+};
+
+const MASTERS: usize = 3;
+/// How finely the simulation looks at time.
+const TICK: Duration = Duration::from_millis(2);
+/// Simulated time with faults, and how much more everything may take to come to rest.
+const TROUBLE: Duration = Duration::from_secs(6);
+const CONVERGENCE_MAX: Duration = Duration::from_secs(20);
+/// In real time: how long threads of a master that has crashed may take to end.
+const CLOSING_MAX: Duration = Duration::from_secs(20);
+/// Between two commits of one leader.
+const COMMIT_PAUSE: Duration = Duration::from_millis(10);
+/// Further batches that must be acknowledged once the faults are over.
+const QUIET_BATCHES: usize = 10;
+
+/// One run.
+pub(super) struct World {
+    seed: u64,
+    dice: Dice,
+    temp: TempDir,
+    hosts: Vec<Host>,
+    shared: Shared,
+    told: Vec<String>,
+}
+
+/// One master's place; its life comes and goes.
+struct Host {
+    name: String,
+    dir: PathBuf,
+    /// What a life leaves for the world to see; made anew with each.
+    life: Rc<RefCell<Life>>,
+    crashed: bool,
+}
+
+/// What the running master of a host consists of.
+#[derive(Default)]
+struct Life {
+    number: u32,
+    disk: Arc<DiskFaults>,
+    backend: Option<Backend>,
+}
+
+/// What all lives write down.
+#[derive(Clone, Default)]
+struct Shared {
+    history: Rc<RefCell<History>>,
+    next_key: Rc<RefCell<u64>>,
+    /// Set when everything is to be still.
+    quiet: Rc<RefCell<bool>>,
+    /// Set when masters are to end in order.
+    end: Rc<RefCell<bool>>,
+    /// Cloned, the inner one, by each commit for as long as it is under way.
+    under_way: Rc<Rc<()>>,
+    /// Which host has said last that it leads.
+    leader: Rc<RefCell<Option<usize>>>,
+}
+
+/// How a run went.
+pub(super) struct Story {
+    pub(super) violations: Vec<String>,
+    pub(super) told: Vec<String>,
+    acknowledged: usize,
+    epochs: usize,
+    lost_bytes: u64,
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} batches acknowledged in {} epochs, {} faults, {} bytes of logs lost",
+            self.acknowledged,
+            self.epochs,
+            self.told.len(),
+            self.lost_bytes
+        )
+    }
+}
+
+fn name(n: usize) -> String {
+    format!("m{n}")
+}
+
+fn address(n: usize) -> String {
+    format!("{}:{PORT}", name(n))
+}
+
+fn options(n: usize, dir: &Path, disk: &Arc<DiskFaults>) -> RaftOptions {
+    let me = MasterInfo {
+        id: name(n),
+        rpc: address(n),
+        ..MasterInfo::default()
+    };
+    let peers: BTreeMap<String, String> = (0..MASTERS).map(|n| (name(n), address(n))).collect();
+    let mut options = RaftOptions::new(me, peers, dir);
+    // So few that masters that were away need a snapshot.
+    options.snapshots.entries = 60;
+    options.snapshots.keep_entries = 10;
+    options.faults = Arc::clone(disk);
+    options.dialler = dialler();
+    options
+}
+
+/// The keys in a store.
+fn keys(store: &RecordStore) -> BTreeSet<u64> {
+    let key = |key: &RecordKey| key.id.parse().unwrap();
+    store.iter().map(|(at, _)| key(at)).collect()
+}
+
+/// A store in words that are equal where the stores are.
+fn words(store: &RecordStore) -> String {
+    let records: Vec<_> = store.iter().collect();
+    format!("seq {} {records:?}", store.seq())
+}
+
+/// Leads whenever it can, and commits as long as it leads.
+async fn lead(n: usize, who: &str, backend: &Backend, shared: &Shared) {
+    let me = options(n, Path::new(""), &Arc::default()).me;
+    loop {
+        let Ok(leadership) = backend.election.campaign(&me).await else {
+            return;
+        };
+        let epoch = leadership.epoch;
+        shared.history.borrow_mut().elected(who, epoch);
+        *shared.leader.borrow_mut() = Some(n);
+        let serving = serve(who, epoch, backend, shared);
+        if leadership.lost.run_until_cancelled(serving).await.is_some() {
+            let resigned = timeout(Duration::from_secs(2), backend.election.resign());
+            drop(resigned.await);
+        }
+        sleep(COMMIT_PAUSE).await;
+    }
+}
+
+/// Waits until nothing in this process has a file of `dir` open: the threads of a log that is dropped end a little later.
+fn wait_closed(dir: &Path) {
+    let open = || {
+        let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let files = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        files.filter(|file| file.starts_with(dir)).count()
+    };
+    let began = std::time::Instant::now();
+    while open() > 0 {
+        assert!(began.elapsed() < CLOSING_MAX, "files stay open");
+        std::thread::sleep(TICK);
+    }
+}
+
+async fn told_to_end(shared: &Shared) {
+    while !*shared.end.borrow() {
+        sleep(COMMIT_PAUSE).await;
+    }
+}
+
+/// Opens the epoch and commits until something fails.
+async fn serve(who: &str, epoch: Epoch, backend: &Backend, shared: &Shared) {
+    let before = shared.history.borrow().opened();
+    let Ok(recovered) = backend.engine.open_epoch(epoch).await else {
+        return;
+    };
+    let found = recovered.records.iter().map(|(key, _)| key.id.parse());
+    let found: BTreeSet<u64> = found.map(Result::unwrap).collect();
+    shared.history.borrow_mut().open(who, epoch, before, &found);
+    let mut round = 0_u32;
+    loop {
+        sleep(COMMIT_PAUSE).await;
+        if *shared.quiet.borrow() {
+            continue;
+        }
+        round += 1;
+        let key = {
+            let mut next = shared.next_key.borrow_mut();
+            *next += 1;
+            *next
+        };
+        let under_way = Rc::clone(shared.under_way.as_ref());
+        let before = shared.history.borrow().opened();
+        shared.history.borrow_mut().propose(key);
+        let batch = CommitBatch {
+            epoch,
+            mutations: vec![Mutation::Put {
+                key: RecordKey {
+                    kind: RecordKind(1),
+                    id: key.to_string().into(),
+                },
+                value: vec![7; 200].into(),
+            }],
+        };
+        if backend.engine.commit(batch).await.is_err() {
+            return;
+        }
+        let mut history = shared.history.borrow_mut();
+        history.acknowledge(who, epoch, before, key);
+        drop((history, under_way));
+        if round.is_multiple_of(8) {
+            let before = shared.history.borrow().opened();
+            match backend.engine.confirm(epoch).await {
+                Ok(()) => shared.history.borrow_mut().confirm(who, epoch, before),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+// === impl World ===
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let hosts = (0..MASTERS).map(|n| Host {
+            name: name(n),
+            dir: temp.path().join(name(n)),
+            life: Rc::default(),
+            crashed: false,
+        });
+        Self {
+            seed,
+            dice: Dice::new(seed),
+            hosts: hosts.collect(),
+            temp,
+            shared: Shared::default(),
+            told: Vec::new(),
+        }
+    }
+
+    /// The whole run: trouble, then peace.
+    pub(super) fn run(mut self) -> Story {
+        let mut sim = turmoil::Builder::new()
+            .simulation_duration(TROUBLE + 2 * CONVERGENCE_MAX)
+            .tick_duration(TICK)
+            .rng_seed(self.seed)
+            .enable_random_order()
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(Duration::from_millis(8))
+            .tcp_capacity(4096)
+            .build();
+        (0..MASTERS).for_each(|n| self.settle(&mut sim, n));
+        let mut lost_bytes = 0;
+        let mut next = self.dice.millis(500, 1500);
+        while sim.elapsed() < TROUBLE {
+            self.step(&mut sim);
+            if sim.elapsed() < next {
+                continue;
+            }
+            let leader = *self.shared.leader.borrow();
+            let fault = self.dice.fault(MASTERS, leader);
+            self.told.push(format!("{:?} {fault:?}", sim.elapsed()));
+            lost_bytes += self.strike(&mut sim, fault);
+            let length = self.dice.millis(100, 1500);
+            self.pass(&mut sim, length);
+            self.heal(&mut sim);
+            next = sim.elapsed() + self.dice.millis(50, 1200);
+        }
+        self.converge(&mut sim);
+        self.compare(&mut sim);
+        drop(sim);
+        self.compare_directories();
+        let mut history = self.shared.history.borrow_mut();
+        Story {
+            violations: std::mem::take(&mut history.violations),
+            told: self.told,
+            acknowledged: history.acknowledged(),
+            epochs: history.leaders(),
+            lost_bytes,
+        }
+    }
+
+    /// A host that runs a master whenever it is up.
+    fn settle(&self, sim: &mut Sim<'_>, n: usize) {
+        let host = &self.hosts[n];
+        let (dir, life, shared) = (host.dir.clone(), Rc::clone(&host.life), self.shared.clone());
+        sim.host(host.name.as_str(), move || {
+            let (dir, life, shared) = (dir.clone(), Rc::clone(&life), shared.clone());
+            async move {
+                let (who, disk) = {
+                    let mut life = life.borrow_mut();
+                    life.number += 1;
+                    life.disk = Arc::default();
+                    (
+                        format!("{} in life {}", name(n), life.number),
+                        Arc::clone(&life.disk),
+                    )
+                };
+                let backend = raft::open(options(n, &dir, &disk)).await?;
+                life.borrow_mut().backend = Some(backend.clone());
+                let routes = backend.peer_routes.clone().unwrap();
+                let incoming = listen().await?;
+                let served = Server::builder()
+                    .add_routes(routes)
+                    .serve_with_incoming(incoming);
+                tokio::select! {
+                    served = served => served?,
+                    () = lead(n, &who, &backend, &shared) => {}
+                    () = told_to_end(&shared) => {}
+                }
+                backend.admin.shutdown().await;
+                life.borrow_mut().backend = None;
+                Ok(())
+            }
+        });
+    }
+
+    fn step(&mut self, sim: &mut Sim<'_>) {
+        if let Err(error) = sim.step() {
+            let text = format!("a master has ended: {error}");
+            self.shared.history.borrow_mut().violations.push(text);
+        }
+    }
+
+    fn pass(&mut self, sim: &mut Sim<'_>, time: Duration) {
+        let end = sim.elapsed() + time;
+        while sim.elapsed() < end {
+            self.step(sim);
+        }
+    }
+
+    /// Does it; how many bytes were lost by it.
+    fn strike(&mut self, sim: &mut Sim<'_>, fault: Fault) -> u64 {
+        match fault {
+            Fault::Alone(n) => {
+                for other in (0..MASTERS).filter(|other| *other != n) {
+                    sim.partition(name(n), name(other));
+                }
+                0
+            }
+            Fault::Apart(n, other) => {
+                sim.partition(name(n), name(other));
+                0
+            }
+            Fault::Deaf(from, to) => {
+                sim.partition_oneway(name(from), name(to));
+                0
+            }
+            Fault::Crash(n) => self.crash(sim, n),
+            Fault::Blackout => (0..MASTERS).map(|n| self.crash(sim, n)).sum(),
+        }
+    }
+
+    fn crash(&mut self, sim: &mut Sim<'_>, n: usize) -> u64 {
+        let host = &mut self.hosts[n];
+        // Before the end: what is acknowledged to a process that is gone has not been acknowledged.
+        let synced = host.life.borrow().disk.synced_bytes();
+        host.life.borrow_mut().backend = None;
+        sim.crash(name(n));
+        host.crashed = true;
+        wait_closed(&host.dir);
+        // A life that wrote nothing cannot say how much of the log is older, and so safe.
+        if synced == 0 {
+            return 0;
+        }
+        lose_unsynced(&host.dir, synced, &mut self.dice)
+    }
+
+    fn heal(&mut self, sim: &mut Sim<'_>) {
+        for n in 0..MASTERS {
+            for other in 0..n {
+                sim.repair(name(n), name(other));
+            }
+            if std::mem::take(&mut self.hosts[n].crashed) {
+                sim.bounce(name(n));
+            }
+        }
+    }
+
+    /// Without faults there is a leader again, it commits, and then everybody has the same.
+    fn converge(&mut self, sim: &mut Sim<'_>) {
+        self.told.push(format!("{:?} peace", sim.elapsed()));
+        let enough = self.shared.history.borrow().acknowledged() + QUIET_BATCHES;
+        let acknowledged = |world: &Self| world.shared.history.borrow().acknowledged() >= enough;
+        self.wait(sim, "commits again", acknowledged);
+        *self.shared.quiet.borrow_mut() = true;
+        self.wait(sim, "the same records everywhere", |world| {
+            let all = world.stores();
+            Rc::strong_count(world.shared.under_way.as_ref()) == 1
+                && all.len() == MASTERS
+                && all.windows(2).all(|two| {
+                    two[0].opened() == two[1].opened() && words(&two[0]) == words(&two[1])
+                })
+        });
+    }
+
+    fn wait(&mut self, sim: &mut Sim<'_>, what: &str, done: impl Fn(&Self) -> bool) {
+        let end = sim.elapsed() + CONVERGENCE_MAX;
+        while !done(self) {
+            if sim.elapsed() > end {
+                let text = format!("{CONVERGENCE_MAX:?} of peace, and still not: {what}");
+                self.shared.history.borrow_mut().violations.push(text);
+                return;
+            }
+            self.pass(sim, 20 * TICK);
+        }
+    }
+
+    /// The records of all masters that run.
+    fn stores(&self) -> Vec<RecordStore> {
+        let backends = self
+            .hosts
+            .iter()
+            .filter_map(|host| host.life.borrow().backend.clone());
+        let cut = |backend: Backend| {
+            let cut = backend.admin.snapshot(Freshness::AsKnown).now_or_never();
+            cut.expect("answered from memory").unwrap().store
+        };
+        backends.map(cut).collect()
+    }
+
+    /// Everybody has everything, and ends, so that it is all on the disks.
+    fn compare(&mut self, sim: &mut Sim<'_>) {
+        for (n, store) in self.stores().iter().enumerate() {
+            let mut history = self.shared.history.borrow_mut();
+            history.expect_all(&name(n), &keys(store));
+        }
+        *self.shared.end.borrow_mut() = true;
+        self.wait(sim, "the end of all masters", |world| {
+            world.stores().is_empty()
+        });
+    }
+
+    /// What logs and snapshots say by themselves.
+    fn compare_directories(&self) {
+        let mut all = BTreeMap::new();
+        for host in &self.hosts {
+            let place = format!("the directory of {}", host.name);
+            let mut history = self.shared.history.borrow_mut();
+            let read = match offline::read(&self.temp.path().join(&host.name)) {
+                Ok(read) => read,
+                Err(error) => {
+                    let text = format!("{place} cannot be read: {error}");
+                    history.violations.push(text);
+                    continue;
+                }
+            };
+            let store = read.cut.store;
+            history.expect_all(&place, &keys(&store));
+            let (seq, unconfirmed) = (store.seq(), read.unconfirmed_entries);
+            let last = keys(&store).last().copied();
+            let summary =
+                format!("{place}: sequence {seq}, last {last:?}, {unconfirmed} unconfirmed");
+            all.insert(words(&store), summary);
+        }
+        if all.len() > 1 {
+            let text = format!("not the same: {:?}", all.into_values());
+            self.shared.history.borrow_mut().violations.push(text);
+        }
+    }
+}
