@@ -23,6 +23,7 @@ use crate::{
         record::{self, AttemptRecord},
         template::Site,
     },
+    spark::SparkHomes,
     state::{AgentState, StateDir},
     web,
     worker::{
@@ -73,6 +74,7 @@ impl Agent {
         shutdown: CancellationToken,
     ) -> Result<RunningAgent, AgentError> {
         options.validate()?;
+        let spark = read_spark(&options).await?;
         let leftovers = read_leftovers(&options).await?;
         let address = options.web;
         let listener = TcpListener::bind(address)
@@ -81,7 +83,7 @@ impl Agent {
         let web_addr = listener
             .local_addr()
             .map_err(|source| AgentError::Web { address, source })?;
-        compose(options, leftovers, listener, web_addr, &shutdown)
+        compose(options, spark, leftovers, (listener, web_addr), &shutdown)
     }
 }
 
@@ -97,6 +99,15 @@ impl RunningAgent {
             }
         }
     }
+}
+
+async fn read_spark(options: &AgentOptions) -> Result<SparkHomes, AgentError> {
+    let homes = options.spark_homes.clone();
+    let read = tokio::task::spawn_blocking(move || SparkHomes::read(&homes));
+    read.await.map_err(|error| AgentError::Leftovers {
+        what: "the installations of Spark",
+        source: std::io::Error::other(error),
+    })?
 }
 
 async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError> {
@@ -147,12 +158,12 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
 /// Makes the parts, tells them of each other, and sets them going.
 fn compose(
     options: AgentOptions,
+    spark: SparkHomes,
     leftovers: Leftovers,
-    listener: TcpListener,
-    web_addr: SocketAddr,
+    (listener, web_addr): (TcpListener, SocketAddr),
     shutdown: &CancellationToken,
 ) -> Result<RunningAgent, AgentError> {
-    let spec = worker_spec(&options, &leftovers.state, web_addr);
+    let spec = worker_spec(&options, &spark, &leftovers.state, web_addr);
     let (session, session_events) = open_session(&options, &leftovers)?;
     let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
     let (queries_tx, queries) = mpsc::channel(pump::QUERIES_MAX);
@@ -160,8 +171,8 @@ fn compose(
     let work_dirs = WorkDirs::new(options.work_dir.clone(), directory.trash_dir());
     let runner = local_runner(
         &options,
-        directory.running_dir(),
-        work_dirs.clone(),
+        spark,
+        (directory.running_dir(), work_dirs.clone()),
         &spec.web,
         events_tx,
     );
@@ -271,8 +282,8 @@ fn open_session(
 
 fn local_runner(
     options: &AgentOptions,
-    running_dir: PathBuf,
-    work_dirs: WorkDirs,
+    spark: SparkHomes,
+    (running_dir, work_dirs): (PathBuf, WorkDirs),
     web: &str,
     events: mpsc::Sender<ProcessEvent>,
 ) -> LocalRunner {
@@ -283,6 +294,7 @@ fn local_runner(
         site: Site {
             host: options.host.clone(),
             worker_url: format!("http://{web}"),
+            spark,
         },
         orphan_grace: options.kill_grace,
     };
@@ -317,7 +329,16 @@ fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> W
     )
 }
 
-fn worker_spec(options: &AgentOptions, state: &AgentState, web: SocketAddr) -> WorkerSpec {
+fn worker_spec(
+    options: &AgentOptions,
+    spark: &SparkHomes,
+    state: &AgentState,
+    web: SocketAddr,
+) -> WorkerSpec {
+    let mut capabilities = options.capabilities.clone();
+    capabilities.extend(spark.capabilities());
+    capabilities.sort_unstable();
+    capabilities.dedup();
     WorkerSpec {
         id: state.worker_id.clone(),
         host: options.host.clone(),
@@ -332,7 +353,7 @@ fn worker_spec(options: &AgentOptions, state: &AgentState, web: SocketAddr) -> W
                 addresses: addresses.clone(),
             })
             .collect(),
-        capabilities: options.capabilities.clone(),
+        capabilities,
         incarnation: uuid::Uuid::new_v4().to_string(),
         work_dir_id: state.work_dir_id.clone(),
     }

@@ -1,8 +1,9 @@
 //! Why an agent does not start. Once started, it never ends by itself.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use interrex_client::session::SessionError;
+use interrex_spark_wire::learn::LearnError;
 
 use crate::{options::InvalidOptions, state::StateError};
 
@@ -30,6 +31,27 @@ pub enum AgentError {
         address: SocketAddr,
         /// What the system said.
         source: io::Error,
+    },
+    /// What was given as an installation of Spark is none.
+    #[error("--spark-home {home}: {source}", home = home.display())]
+    Spark {
+        /// As it was given.
+        home: PathBuf,
+        /// What is wrong with it.
+        source: LearnError,
+    },
+    /// Two installations of one line: executors could get either.
+    #[error(
+        "--spark-home {home} and {other} are both Spark {line}: give one of them",
+        home = home.display(), other = other.display()
+    )]
+    SparkTwice {
+        /// Of both.
+        line: String,
+        /// The second one.
+        home: PathBuf,
+        /// The first one.
+        other: PathBuf,
     },
     /// The session cannot be opened.
     #[error("masters: {0}")]

@@ -5,6 +5,7 @@
 //! * [`process`]: the runner, and the supervisor process under which each program lives.
 //! * [`cleanup`]: old directories go, and new work is refused before the disk is full.
 //! * [`outbox`]: reports that no master has acknowledged yet, on disk where they are results.
+//! * [`spark`]: the installations of Spark that it offers.
 //! * [`state`]: the lock on the work directory, and what the agent remembers of itself.
 //! * [`web`]: health, metrics, processes and logs over HTTP.
 //!
@@ -20,6 +21,7 @@ pub mod metrics;
 pub mod options;
 pub mod outbox;
 pub mod process;
+pub mod spark;
 pub mod state;
 pub mod web;
 pub mod worker;

@@ -45,6 +45,8 @@ pub struct AgentOptions {
     pub resources: BTreeMap<String, Vec<String>>,
     /// What else this agent can do, such as `spark`.
     pub capabilities: Vec<String>,
+    /// Installations of Spark to offer, one of each line.
+    pub spark_homes: Vec<PathBuf>,
     /// Where health, metrics, processes and logs are served. Default `127.0.0.1:8081`; port 0 picks one.
     pub web: SocketAddr,
     /// From SIGTERM to SIGKILL. Default 10 s.
@@ -77,6 +79,7 @@ impl Default for AgentOptions {
             host: host_name(),
             resources: BTreeMap::new(),
             capabilities: Vec::new(),
+            spark_homes: Vec::new(),
             web: SocketAddr::from((Ipv4Addr::LOCALHOST, WEB_PORT)),
             kill_grace: Duration::from_secs(10),
             work: Limits::default(),

@@ -56,6 +56,14 @@ pub(crate) struct AgentArgs {
     #[arg(long, env = "INTERREX_AGENT_RESOURCE", value_name = "NAME=A,B")]
     #[arg(value_parser = parse_resource)]
     resource: Vec<ResourceAddresses>,
+    /// An installation of Spark to offer, one of each line (3.5, 4.1 ...); may be repeated
+    #[arg(
+        long,
+        env = "INTERREX_AGENT_SPARK_HOME",
+        value_name = "DIR",
+        value_delimiter = ':'
+    )]
+    spark_home: Vec<PathBuf>,
     /// Where logs, health and metrics are served
     #[arg(
         long,
@@ -145,6 +153,7 @@ fn options(args: AgentArgs) -> Result<AgentOptions, Failure> {
         id: args.id,
         host: args.host.unwrap_or_else(|| defaults.host.clone()),
         resources,
+        spark_homes: args.spark_home,
         web: resolve("--web", &args.web)?,
         kill_grace: args.kill_grace,
         work: Limits {
@@ -159,7 +168,10 @@ fn options(args: AgentArgs) -> Result<AgentOptions, Failure> {
 
 fn refused(error: &AgentError) -> Failure {
     let exit = match error {
-        AgentError::Options(_) | AgentError::Session(_) => Exit::Usage,
+        AgentError::Options(_)
+        | AgentError::Session(_)
+        | AgentError::Spark { .. }
+        | AgentError::SparkTwice { .. } => Exit::Usage,
         AgentError::State(_) | AgentError::Leftovers { .. } | AgentError::Web { .. } => {
             Exit::Failed
         }

@@ -236,6 +236,7 @@ fn spec(args: &RunArgs) -> Result<ApplicationSpec, Failure> {
     let cores_max = args.executors.checked_mul(args.cores_per_executor);
     Ok(ApplicationSpec {
         min_executors: args.min_executors,
+        spark: None,
         priority: args.priority,
         name: args.name.clone().unwrap_or_else(|| base_name(program)),
         user: user(),

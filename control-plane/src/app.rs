@@ -18,10 +18,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{
-    service::Routes,
-    transport::server::{Server, TcpIncoming},
-};
+use tonic::{service::Routes, transport::server::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use self::admin_thread::AdminThread;
@@ -30,6 +27,11 @@ use crate::{
     edge::{
         grpc::{control, session::Sessions, snapshots},
         rest,
+        spark_rpc::{
+            SparkRpc,
+            split::{Http2, split},
+            takeover,
+        },
     },
     options::{MasterConfig, RestOptions},
     runtime::{
@@ -168,10 +170,18 @@ impl Master {
         let peer_routes = peer_routes.add_service(snapshots);
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
+        let spark = SparkRpc::new(handle.clone(), Arc::clone(&peers), tasks.clone());
+        let patience = options.cluster.recovery_timeout;
+        tasks.spawn_detached(
+            "spark takeover",
+            OnEnd::Alarm,
+            takeover::run(Arc::clone(&spark), patience),
+        );
+        let incoming = split(rpc, spark, &tasks, servers_stop.clone());
         tasks.spawn_detached(
             "grpc server",
             OnEnd::Alarm,
-            serve_rpc(routes, rpc, &servers_stop),
+            serve_rpc(routes, incoming, &servers_stop),
         );
         if let Some(rest) = rest {
             let router = rest::router(handle.clone(), options.rest.clone());
@@ -289,10 +299,9 @@ fn routes(
 
 fn serve_rpc(
     routes: Routes,
-    listener: tokio::net::TcpListener,
+    incoming: Http2,
     stop: &CancellationToken,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let stop = stop.clone();
     async move {
         let served = Server::builder()

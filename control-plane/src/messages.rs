@@ -8,8 +8,8 @@ use interrex_core::{
     ids::WorkerId,
     resources::{Addresses, Amounts, Cores, MemoryMib},
     spec::{
-        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkSubmission,
-        WorkerSpec,
+        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkDriver,
+        SparkSubmission, WorkerSpec,
     },
     state::driver::Exit,
 };
@@ -53,6 +53,12 @@ pub fn application_spec(message: v1::ApplicationSpec) -> ApplicationSpec {
         ui_url: message.ui_url,
         priority: message.priority,
         min_executors: message.min_executors,
+        spark: message.spark.map(|spark| SparkDriver {
+            line: spark.line,
+            host: spark.host,
+            port: u16::try_from(spark.port).unwrap_or_default(),
+            endpoint: spark.endpoint,
+        }),
     }
 }
 
@@ -169,6 +175,12 @@ pub fn application_spec_message(spec: &ApplicationSpec) -> v1::ApplicationSpec {
         ui_url: spec.ui_url.clone(),
         priority: spec.priority,
         min_executors: spec.min_executors,
+        spark: spec.spark.as_ref().map(|spark| v1::SparkDriver {
+            line: spark.line.clone(),
+            host: spark.host.clone(),
+            port: u32::from(spark.port),
+            endpoint: spark.endpoint.clone(),
+        }),
     }
 }
 

@@ -101,6 +101,7 @@ pub const METRICS: &[Metric] = &[
     metric!(Counter "interrex_effects_dropped_total", "Orders and notices without a session to send them to; they are derived again."),
     metric!(Counter "interrex_heartbeat_acks_dropped_total", "Heartbeats that were heard and not acknowledged, because too many waited."),
     metric!(Counter "interrex_frames_dropped_total", "Frames of peers that were dropped; what they report is sent again."),
+    metric!(Counter "interrex_spark_refusals_total", "What came over Spark's protocol and was refused, by what was wrong with it."),
     metric!(Counter "interrex_reregistrations_asked_total", "Workers asked for a full report, by reason; differs: a heartbeat showed that they run something else than is recorded."),
     metric!(Counter "interrex_events_ignored_total", "Reports and events that changed nothing, by reason: stale, unknown, repeated or refused."),
     metric!(Counter "interrex_task_panics_total", "Tasks of this master that panicked; somebody must look."),
@@ -188,6 +189,11 @@ pub(crate) fn event(kind: &EventKind) {
 /// A registration was answered. `kind`: worker or app; `result`: `accepted`, `refused` or `not_leader`.
 pub fn registration(kind: &'static str, result: &'static str) {
     counter!("interrex_registrations_total", "kind" => kind, "result" => result).increment(1);
+}
+
+/// Something that came over Spark's protocol was refused: `what` was wrong with it.
+pub(crate) fn spark_refused(what: &'static str) {
+    counter!("interrex_spark_refusals_total", "what" => what).increment(1);
 }
 
 /// The leader's loop turned this much later than it should have.

@@ -254,7 +254,13 @@ fn prepare(launch: &Launch, options: &LocalOptions) -> io::Result<Prepared> {
         resources: launch.resources.clone(),
     };
     record::write(&record_path, &record)?;
-    let rendered = template::render(launch, &options.site, resources_file.as_deref(), &token);
+    let rendered = template::render(
+        launch,
+        &options.site,
+        &directory,
+        resources_file.as_deref(),
+        &token,
+    );
     let spec = ProgramSpec {
         program: rendered.program,
         args: rendered.args,

@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, env, path::Path};
 
 use interrex_proto::v1::CommandLine;
 
-use crate::process::{Launch, key::WorkKey, proc::TOKEN_VARIABLE, resources};
+use crate::{
+    process::{Launch, key::WorkKey, proc::TOKEN_VARIABLE, resources},
+    spark::SparkHomes,
+};
 
 /// What of the agent's own environment a program inherits.
 const INHERITED: [&str; 9] = [
@@ -23,6 +26,8 @@ pub struct Site {
     pub host: String,
     /// Where this agent serves its logs, such as `http://host:8081`.
     pub worker_url: String,
+    /// The installations of Spark that it offers.
+    pub spark: SparkHomes,
 }
 
 /// A command that is ready to run.
@@ -36,16 +41,18 @@ pub struct Rendered {
     pub env: BTreeMap<String, String>,
 }
 
-/// Renders a launch. `resources_file` lists the addresses of its custom resources, where it has any. `token` marks the
+/// Renders a launch that runs in `directory`. `resources_file` lists the addresses of its custom resources, where it has any. `token` marks the
 /// processes of the attempt and cannot be overridden.
 #[must_use]
 pub fn render(
     launch: &Launch,
     site: &Site,
+    directory: &Path,
     resources_file: Option<&Path>,
     token: &str,
 ) -> Rendered {
     let mut values = values(launch, site);
+    values.insert("WORK_DIR", directory.to_string_lossy().into_owned());
     if let Some(path) = resources_file {
         values.insert("RESOURCES_FILE", path.to_string_lossy().into_owned());
     }
@@ -64,6 +71,12 @@ pub fn render(
     for (name, value) in &values {
         environment.insert(format!("INTERREX_{name}"), value.clone());
     }
+    // Where Spark is, is of interest where it is asked for only.
+    let mut values: BTreeMap<String, String> = values
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    values.extend(site.spark.placeholders());
     environment.extend(resources::variables(&launch.resources));
     for (name, value) in wanted {
         environment.insert(name.clone(), replace(value, &values));
@@ -107,7 +120,7 @@ fn values(launch: &Launch, site: &Site) -> BTreeMap<&'static str, String> {
 }
 
 /// One pass from left to right: what a value brings in is not looked at again.
-fn replace(text: &str, values: &BTreeMap<&'static str, String>) -> String {
+fn replace(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -160,12 +173,19 @@ mod tests {
         Site {
             host: "h1".to_owned(),
             worker_url: "http://h1:8081".to_owned(),
+            spark: SparkHomes::default(),
         }
     }
 
     #[test]
     fn placeholders_are_replaced_everywhere_and_unknown_ones_stay() {
-        let rendered = render(&launch(WorkKey::executor("app-1", 3)), &site(), None, "t");
+        let rendered = render(
+            &launch(WorkKey::executor("app-1", 3)),
+            &site(),
+            Path::new("/w"),
+            None,
+            "t",
+        );
         assert_eq!(rendered.program, "/opt/app-1/run");
         assert_eq!(rendered.args, ["3/2/4", "{{NOPE}} {{ 6"]);
         assert_eq!(rendered.env["WHERE"], "h1 http://h1:8081");
@@ -174,7 +194,14 @@ mod tests {
     #[test]
     fn the_same_values_come_in_the_environment() {
         let file = Path::new("/w/d1/resources.json");
-        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), Some(file), "t");
+        let rendered = render(
+            &launch(WorkKey::driver("d1", 2)),
+            &site(),
+            Path::new("/w/d1"),
+            Some(file),
+            "t",
+        );
+        assert_eq!(rendered.env["INTERREX_WORK_DIR"], "/w/d1");
         assert_eq!(rendered.env["INTERREX_RESOURCE_GPU"], "0");
         assert_eq!(
             rendered.env["INTERREX_RESOURCES_FILE"],
@@ -190,7 +217,13 @@ mod tests {
 
     #[test]
     fn the_command_may_override_values_but_never_the_token() {
-        let rendered = render(&launch(WorkKey::driver("d1", 2)), &site(), None, "t");
+        let rendered = render(
+            &launch(WorkKey::driver("d1", 2)),
+            &site(),
+            Path::new("/w"),
+            None,
+            "t",
+        );
         assert_eq!(rendered.env["INTERREX_CORES"], "mine");
         assert_eq!(rendered.env[TOKEN_VARIABLE], "t");
     }

@@ -104,6 +104,7 @@ impl Bench {
             running_dir,
             supervisor: supervisor(),
             site: Site {
+                spark: interrex_agent::spark::SparkHomes::default(),
                 host: "h1".to_owned(),
                 worker_url: "http://h1:8081".to_owned(),
             },

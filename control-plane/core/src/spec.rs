@@ -72,6 +72,16 @@ pub struct DriverSpec {
     pub at_most_once: bool,
 }
 
+// === impl SparkDriver ===
+
+impl SparkDriver {
+    /// What a worker must offer to run its executors, such as `spark-3.5`.
+    #[must_use]
+    pub fn capability(&self) -> String {
+        format!("{SPARK_CAPABILITY}-{}", self.line)
+    }
+}
+
 // === impl DriverSpec ===
 
 impl DriverSpec {
@@ -118,6 +128,21 @@ pub struct ApplicationSpec {
     pub priority: i32,
     /// No executor is started before so many of them fit at once. Default 0.
     pub min_executors: u32,
+    /// Set for a driver that speaks Spark's protocol: how any leader can reach it.
+    pub spark: Option<SparkDriver>,
+}
+
+/// A driver of Spark that was met in Spark's own protocol. Its executors run where its line of Spark is installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SparkDriver {
+    /// The dictionary of its build, such as `3.5`.
+    pub line: String,
+    /// Where it listens.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// The name of its endpoint, such as `AppClient`.
+    pub endpoint: String,
 }
 
 /// What one executor of a profile needs (Spark: `ResourceProfile`, stage-level scheduling). Custom resources are the

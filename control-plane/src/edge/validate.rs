@@ -66,6 +66,12 @@ pub fn application_spec(spec: &v1::ApplicationSpec) -> Result<(), FieldError> {
         cores("cores_per_executor", each)?;
     }
     memory("memory_mib_per_executor", spec.memory_mib_per_executor)?;
+    if spec.spark.is_some() {
+        return Err(FieldError::new(
+            "spark",
+            "is set by masters alone; leave it out",
+        ));
+    }
     amounts("resources_per_executor", &spec.resources_per_executor)
 }
 

@@ -8,8 +8,8 @@ use interrex_core::{
     },
     resources::{Cores, MemoryMib},
     spec::{
-        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkSubmission,
-        WorkerSpec,
+        ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkDriver,
+        SparkSubmission, WorkerSpec,
     },
     state::{
         app::{Application, ApplicationState, Profile},
@@ -177,14 +177,7 @@ fn driver() -> impl Strategy<Value = Driver> {
         )
 }
 
-fn app() -> impl Strategy<Value = Application> {
-    let states = select(vec![
-        ApplicationState::Waiting,
-        ApplicationState::Running,
-        ApplicationState::Finished,
-        ApplicationState::Failed,
-        ApplicationState::Killed,
-    ]);
+fn app_spec() -> impl Strategy<Value = ApplicationSpec> {
     let wants = (
         option::of(any::<u32>()),
         option::of(any::<u32>()),
@@ -193,25 +186,53 @@ fn app() -> impl Strategy<Value = Application> {
         any::<bool>(),
     );
     let order = any::<(i32, u32)>();
-    let spec = (text(), text(), command(), wants, amounts(), text(), order).prop_map(
-        |(name, user, command, wants, resources_per_executor, ui_url, order)| {
-            let (cores_max, cores_per_executor, memory, executor_limit, completes) = wants;
-            ApplicationSpec {
-                name,
-                user,
-                command,
-                cores_max: cores_max.map(Cores),
-                cores_per_executor: cores_per_executor.map(Cores),
-                memory_per_executor: MemoryMib(memory),
-                resources_per_executor,
-                executor_limit,
-                completes,
-                ui_url,
-                priority: order.0,
-                min_executors: order.1,
-            }
-        },
-    );
+    let spark = option::of((text(), text(), any::<u16>(), text()));
+    (
+        text(),
+        text(),
+        command(),
+        wants,
+        amounts(),
+        text(),
+        order,
+        spark,
+    )
+        .prop_map(
+            |(name, user, command, wants, resources_per_executor, ui_url, order, spark)| {
+                let (cores_max, cores_per_executor, memory, executor_limit, completes) = wants;
+                ApplicationSpec {
+                    name,
+                    user,
+                    command,
+                    cores_max: cores_max.map(Cores),
+                    cores_per_executor: cores_per_executor.map(Cores),
+                    memory_per_executor: MemoryMib(memory),
+                    resources_per_executor,
+                    executor_limit,
+                    completes,
+                    ui_url,
+                    priority: order.0,
+                    min_executors: order.1,
+                    spark: spark.map(|(line, host, port, endpoint)| SparkDriver {
+                        line,
+                        host,
+                        port,
+                        endpoint,
+                    }),
+                }
+            },
+        )
+}
+
+fn app() -> impl Strategy<Value = Application> {
+    let states = select(vec![
+        ApplicationState::Waiting,
+        ApplicationState::Running,
+        ApplicationState::Finished,
+        ApplicationState::Failed,
+        ApplicationState::Killed,
+    ]);
+    let spec = app_spec();
     let counts = (any::<u64>(), option::of(any::<u32>()), any::<[u32; 3]>());
     let times = (at(), option::of(at()), option::of(at()));
     (id(), id(), spec, states, counts, times, text(), profiles()).prop_map(

@@ -30,5 +30,6 @@ mod rest_support;
 mod same_epoch;
 mod serving;
 mod snapshots;
+mod spark_rpc;
 mod submit;
 mod support;

@@ -190,6 +190,10 @@ fn application(app: &Application) -> usize {
         + spec.ui_url.len()
         + command_line(&spec.command)
         + amounts(&spec.resources_per_executor)
+        + spec
+            .spark
+            .as_ref()
+            .map_or(0, |s| s.line.len() + s.host.len() + s.endpoint.len())
 }
 
 fn driver_spec(spec: &DriverSpec) -> usize {

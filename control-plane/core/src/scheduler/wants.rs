@@ -6,7 +6,7 @@ use crate::{
     config::{ClusterConfig, EXECUTORS_PER_APP_MAX},
     ids::ProfileId,
     resources::{Amounts, Cores, Demand, MemoryMib},
-    spec::ApplicationSpec,
+    spec::{ApplicationSpec, SparkDriver},
     state::{
         app::Application,
         index::{
@@ -119,7 +119,7 @@ impl Application {
             cores: Cores(needs.unit()),
             memory: needs.memory,
             resources: needs.resources.clone(),
-            capability: None,
+            capability: self.spec.spark.as_ref().map(SparkDriver::capability),
         };
         let enough = gate.executors.max(1) <= cores_left / u64::from(needs.unit());
         enough.then(|| (demand, (gate.executors > 1).then_some(gate)))

@@ -1,0 +1,97 @@
+//! Dials drivers: a new leader calls those that have no connection to it, and one that has lost a driver's connection
+//! asks whether the driver is still there.
+
+use std::{io, sync::Arc, time::Duration};
+
+use interrex_core::{command::Command, ids::AppId, state::app::Application};
+use interrex_spark_wire::Address;
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    edge::spark_rpc::{
+        REQUEST_DEADLINE, SparkRpc,
+        connection::{Connection, KnownDriver, one_way},
+        dictionary_of,
+    },
+    metrics,
+    runtime::tasks::OnEnd,
+};
+
+/// How long a driver may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Tries to reach a driver whose connection has ended, and the pause between them.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Dials an application's driver and tells it that this master leads.
+///
+/// # Errors
+/// The driver cannot be reached.
+pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<()> {
+    let (Some(spark), Some(dictionary)) = (&app.spec.spark, dictionary_of(app)) else {
+        return Err(io::Error::other(
+            "its build of Spark is not known to this master",
+        ));
+    };
+    let driver = KnownDriver {
+        address: Address::new(spark.host.clone(), spark.port),
+        endpoint: spark.endpoint.clone(),
+    };
+    let dial = TcpStream::connect((spark.host.as_str(), spark.port));
+    let socket = timeout(CONNECT_TIMEOUT, dial).await??;
+    socket.set_nodelay(true)?;
+    let greeting =
+        one_way(rpc, dictionary, &driver, &rpc.master_changed()).map_err(io::Error::other)?;
+    let attached = rpc.peers.attach();
+    let attached = attached.ok_or_else(|| io::Error::other("too many sessions"))?;
+    let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
+    connection.line = Some(dictionary);
+    connection.app = Some(app.id.clone());
+    rpc.drivers.came(&driver.address);
+    connection.driver = Some(driver);
+    tracing::info!(app = %app.id, driver = connection.from, "called a driver of Spark");
+    rpc.serve(connection, socket, attached, vec![greeting]);
+    Ok(())
+}
+
+/// The connection that spoke for an application has ended without a word: either the driver has, too, or only the
+/// connection. Calls it; if nobody is there, the application is over (as in Spark, which does not call).
+pub(super) fn after_loss(rpc: &Arc<SparkRpc>, app: AppId) {
+    if rpc.handle.port().is_err() || rpc.tasks.stop().is_cancelled() {
+        return;
+    }
+    let shared = Arc::clone(rpc);
+    let work = async move {
+        for attempt in 1..=TRIES {
+            let Some(record) = shared.handle.view().app(&app).cloned() else {
+                return;
+            };
+            if record.state.is_final() || shared.handle.port().is_err() {
+                return;
+            }
+            match call(&shared, &record).await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::info!(%app, attempt, %error, "the driver of an application cannot be reached")
+                }
+            }
+            if attempt < TRIES {
+                sleep(PAUSE).await;
+            }
+        }
+        metrics::spark_refused("driver gone");
+        let command = Command::UnregisterApplication {
+            app: app.clone(),
+            failed: true,
+            message: "its driver has gone without unregistering".to_owned(),
+        };
+        if let Err(error) = shared.handle.submit(command, REQUEST_DEADLINE).await {
+            tracing::warn!(%app, %error, "the end of an application of Spark is not recorded");
+        }
+    };
+    rpc.tasks
+        .spawn_detached("call a driver", OnEnd::Expected, work);
+}
