@@ -8,12 +8,13 @@ POINTS := --features interrex/kill-points
 DEV ?=
 BENCH ?= failover --rounds 20
 
-.PHONY: help setup dev build test verify lint unit fix bench
+.PHONY: help setup dev build test verify lint unit fix bench dashboards docs dashboards-schema
 
 help:
 	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
 	@echo "make test     check format, lints and docs, and run every test; what CI runs"
 	@echo "make fix      format, and apply what the linter can fix"
+	@echo "make docs     write what is made from code: docs/metrics.md and grafana/dashboards"
 	@echo "make bench    build for speed and measure: make bench BENCH=\"submit --clients 1,16\""
 
 setup:
@@ -51,3 +52,13 @@ fix:
 bench: setup
 	$(CARGO) build --release -p interrex
 	$(TARGET)/release/interrex bench $(BENCH)
+
+docs: dashboards
+	UPDATE_GENERATED=1 $(CARGO) test -q -p interrex --test it observability::documentation
+
+dashboards:
+	$(CARGO) run -q -p interrex-dashboards
+
+# Against the types that Grafana publishes for its JSON; needs node, npm and the network, so it is no part of `test`.
+dashboards-schema:
+	./grafana/schema/check.sh

@@ -17,8 +17,10 @@ fi
 missing=""
 have cc || missing="$missing gcc libc6-dev"
 have protoc || missing="$missing protobuf-compiler"
-# For tests and `interrex dev --engine etcd`, which start their own. Debian starts one more, which nothing here uses.
+# For tests and `interrex dev --engine etcd`, which start their own.
 have etcd || missing="$missing etcd-server"
+# For tests of alerts and dashboards, which start their own as well.
+have promtool || missing="$missing prometheus"
 [ -z "$missing" ] && exit 0
 
 if ! have apt-get; then
@@ -34,6 +36,13 @@ else
   exit 1
 fi
 say "installing$missing"
+# Nothing here uses a service of the system: Debian asks this file whether it may start one (101: no).
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+  $as_root chmod 755 "$policy"
+  trap '$as_root rm -f "$policy"' EXIT
+fi
 $as_root apt-get update -qq
 # shellcheck disable=SC2086 # one word a package
 DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing

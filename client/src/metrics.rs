@@ -2,40 +2,51 @@
 
 use std::time::Duration;
 
-/// Gauge: the epoch of the leader this process is attached to; 0 while it is attached to none.
+use interrex_proto::{
+    metric::{self, Label, Metric, Table},
+    v1::master_frame::Body,
+};
+
+/// The epoch of the leader this process is attached to.
 pub const ATTACHED_EPOCH: &str = "interrex_session_attached_epoch";
-/// Counter: how often a session was attached again after it had lost its leader.
+/// How often a session was attached again after it had lost its leader.
 pub const REATTACHES: &str = "interrex_session_reattaches_total";
-/// Histogram, seconds: from the loss of the leader to the next attachment.
+/// From the loss of the leader to the next attachment.
 pub const REATTACH_DURATION: &str = "interrex_session_reattach_duration_seconds";
-/// Counter: leader hints that were followed, by sessions and by calls.
+/// Leader hints that were followed, by sessions and by calls.
 pub const REDIRECTS_FOLLOWED: &str = "interrex_session_redirects_followed_total";
-/// Counter, label `kind`: frames refused because a newer epoch was known.
+/// Frames refused because a newer epoch was known.
 pub const STALE_MESSAGES: &str = "interrex_stale_messages_total";
-/// Counter: how often a larger epoch than the one known was seen.
+/// How often a larger epoch than the one known was seen.
 pub const FAILOVERS_SEEN: &str = "interrex_failovers_seen_total";
-/// Counter, label `outcome` (`ok`, `refused`, `retried`): attempts of control calls.
+/// Attempts of control calls.
 pub const CALL_ATTEMPTS: &str = "interrex_client_call_attempts_total";
+
+/// Everything that a session or a submission client counts.
+pub const TABLE: Table = Table {
+    title: "Sessions with the masters (agents, and applications that use the client library)",
+    metrics: &[
+        Metric::gauge(ATTACHED_EPOCH, "Epoch of the leader that this process is attached to; 0 while there is none."),
+        Metric::counter(REATTACHES, "Attachments after the loss of a leader."),
+        Metric::histogram(REATTACH_DURATION, "From the loss of the leader to the next attachment."),
+        Metric::counter(REDIRECTS_FOLLOWED, "Hints about the leader that were followed."),
+        Metric::counter(
+            STALE_MESSAGES,
+            "Messages of an older epoch or attempt that were refused: a deposed leader still spoke.",
+        )
+        .by(&[Label::of("kind", &Body::KINDS)]),
+        Metric::counter(FAILOVERS_SEEN, "Changes to a larger epoch."),
+        Metric::counter(CALL_ATTEMPTS, "Attempts of control calls.")
+            .by(&[Label::of("outcome", &["ok", "refused", "retried"])])
+            .when("in programs that make such calls, once one was made"),
+    ],
+};
 
 /// Describes every metric to the installed recorder; calling it again does no harm.
 pub fn describe() {
-    metrics::describe_gauge!(
-        ATTACHED_EPOCH,
-        "Epoch of the leader this process is attached to, 0 if none"
-    );
-    metrics::describe_counter!(REATTACHES, "Attachments after the loss of a leader");
-    metrics::describe_histogram!(
-        REATTACH_DURATION,
-        metrics::Unit::Seconds,
-        "From the loss of the leader to the next attachment"
-    );
-    metrics::describe_counter!(REDIRECTS_FOLLOWED, "Leader hints followed");
-    metrics::describe_counter!(
-        STALE_MESSAGES,
-        "Frames refused because a newer epoch was known"
-    );
-    metrics::describe_counter!(FAILOVERS_SEEN, "Changes to a larger epoch");
-    metrics::describe_counter!(CALL_ATTEMPTS, "Attempts of control calls by outcome");
+    metric::describe(TABLE.metrics);
+    // Attached to nobody yet.
+    detached();
 }
 
 pub(crate) fn attached(epoch: u64, detached_for: Option<Duration>) {

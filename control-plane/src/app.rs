@@ -37,6 +37,7 @@ use crate::{
     runtime::{
         RoleOptions,
         handle::{MasterHandle, Shared},
+        leader_watch,
         peers::Peers,
         role::RoleTask,
         tasks::{OnEnd, Tasks},
@@ -187,6 +188,8 @@ impl Master {
             let router = rest::router(handle.clone(), options.rest.clone());
             start_rest(router, rest, &tasks, &servers_stop)?;
         }
+        let watch = leader_watch::run(shared.leaders.clone(), tasks.stop().clone());
+        tasks.spawn_detached("leader watch", OnEnd::Expected, watch);
         let role = RoleTask {
             shared: Arc::clone(&shared),
             election: backend.election,

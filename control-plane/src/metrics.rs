@@ -4,42 +4,38 @@
 //! view at each scrape, which costs O(1) because the view keeps counts. Labels are bounded: never an id, a
 //! user's text or a path.
 
+mod refresh;
+mod table;
+
 use std::time::Duration;
 
-use interrex_core::{
-    event::EventKind,
-    state::{app::ApplicationState, driver::DriverState},
-};
-use metrics::{Unit, counter, gauge, histogram};
+use interrex_core::event::EventKind;
+use interrex_proto::metric;
+use metrics::{counter, gauge, histogram};
 
-use crate::runtime::{
-    handle::{MasterHandle, Role},
-    view::Counts,
-};
+pub use self::{refresh::refresh, table::TABLE};
 
-/// What a metric is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// A distribution.
-    Histogram,
-}
-
-/// A metric of this crate.
-#[derive(Debug, Clone, Copy)]
-pub struct Metric {
-    /// Its name as Prometheus shows it.
-    pub name: &'static str,
-    /// What it is.
-    pub kind: Kind,
-    /// Its base unit.
-    pub unit: Option<Unit>,
-    /// For operators.
-    pub help: &'static str,
-}
+/// What a submission can come to.
+const SUBMISSION_RESULTS: [&str; 8] = [
+    "accepted",
+    "replayed",
+    "invalid",
+    "conflict",
+    "busy",
+    "unknown",
+    "not_leader",
+    "failed",
+];
+/// What recovery can be at.
+const RECOVERY_STATES: [&str; 5] = [
+    "STANDBY",
+    "RECOVERING",
+    "COMPLETING_RECOVERY",
+    "ALIVE",
+    "RESTORING",
+];
+/// How workers can be.
+const WORKER_STATES: [&str; 4] = ["ALIVE", "DECOMMISSIONED", "UNKNOWN", "DEAD"];
 
 /// By which edge a submission came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,120 +46,53 @@ pub enum Source {
     Rest,
 }
 
-macro_rules! metric {
-    ($kind:ident $name:literal, $help:literal) => {
-        Metric {
-            name: $name,
-            kind: Kind::$kind,
-            unit: None,
-            help: $help,
-        }
-    };
-    ($kind:ident $name:literal, $unit:ident, $help:literal) => {
-        Metric {
-            name: $name,
-            kind: Kind::$kind,
-            unit: Some(Unit::$unit),
-            help: $help,
-        }
-    };
+/// A bounded queue, or a bounded number of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Requests for the leader's loop.
+    Mailbox,
+    /// Requests that wait in the leader's machine for room in a batch.
+    Leader,
+    /// Reads that wait for the word that this master leads.
+    Reads,
+    /// Heartbeats that wait to be acknowledged.
+    Heartbeats,
+    /// Orders to hand leadership over.
+    HandOvers,
+    /// Orders to restore a snapshot.
+    Restores,
+    /// Frames on their way to peers, over all sessions.
+    SessionFrames,
+    /// Sessions.
+    Sessions,
+    /// Clients that follow the event log.
+    EventWatchers,
+    /// Explanations that are being made.
+    Explanations,
+    /// Requests of the submission API.
+    RestRequests,
+    /// Connections to health and metrics.
+    WebConnections,
+    /// Connections to the RPC port that have not said yet what they speak.
+    NewConnections,
+    /// Requests of one connection of a Spark driver that wait for their answers.
+    SparkAnswers,
 }
 
-/// All metrics of this crate; those of the store and of sessions' transport are described by their crates.
-pub const METRICS: &[Metric] = &[
-    metric!(Gauge "interrex_build_info", "Always 1; the labels say what was built."),
-    metric!(Gauge "interrex_server_role", "1 for the role that this master has, 0 for the others."),
-    metric!(Gauge "interrex_has_leader", "1 while this master knows a leader."),
-    metric!(Gauge "interrex_is_leader", "1 while this master leads; the sum over masters must not exceed 1."),
-    metric!(Gauge "interrex_epoch", "The epoch that this master leads in, or the newest that it has heard of."),
-    metric!(Gauge "interrex_workers", "Workers by state, as the leader knows them; DECOMMISSIONED: being drained."),
-    metric!(Gauge "interrex_apps", "Applications by state, as the leader knows them."),
-    metric!(Gauge "interrex_drivers", "Drivers by state, as the leader knows them."),
-    metric!(Gauge "interrex_cores", "Cores of workers that are alive, by state: used or free."),
-    metric!(Gauge "interrex_memory_bytes", Bytes, "Memory of workers that are alive, by state: used or free."),
-    metric!(Counter "interrex_submissions_total", "Submissions answered by this master as the leader."),
-    metric!(Histogram "interrex_submission_duration_seconds", Seconds, "From a submission's arrival to its answer, which is durable."),
-    metric!(Counter "interrex_submission_replays_total", "Submissions that had been accepted before: retries that found their first try."),
-    metric!(Counter "interrex_registrations_total", "Registrations of workers and applications by result."),
-    metric!(Counter "interrex_events_total", "Entries of the event log that this master has committed, by kind."),
-    metric!(Histogram "interrex_event_loop_lag_seconds", Seconds, "How late the leader's loop turned."),
-    metric!(Gauge "interrex_queue_depth", "Requests that wait in a bounded queue of this master."),
-    metric!(Counter "interrex_requests_refused_total", "Requests refused because a queue was full."),
-    metric!(Counter "interrex_elections_won_total", "Elections that this master has won."),
-    metric!(Counter "interrex_step_downs_total", "Leaderships of this master that ended, by reason."),
-    metric!(Histogram "interrex_recovery_duration_seconds", Seconds, "From a won election to serving: opening the epoch and reading everything back."),
-    metric!(Counter "interrex_records_quarantined_total", "Stored records that could not be read and were set aside, by kind."),
-    metric!(Histogram "interrex_commit_batch_mutations", "Changes of records in one commit."),
-    metric!(Gauge "interrex_sessions", "Streams of agents and applications that are open."),
-    metric!(Counter "interrex_sessions_refused_total", "Streams refused because too many are open."),
-    metric!(Counter "interrex_sessions_closed_total", "Streams closed by this master, by reason."),
-    metric!(Counter "interrex_stale_epoch_answers_total", "Orders of this master that a peer refused because it has seen a newer epoch."),
-    metric!(Counter "interrex_effects_dropped_total", "Orders and notices without a session to send them to; they are derived again."),
-    metric!(Counter "interrex_heartbeat_acks_dropped_total", "Heartbeats that were heard and not acknowledged, because too many waited."),
-    metric!(Counter "interrex_frames_dropped_total", "Frames of peers that were dropped; what they report is sent again."),
-    metric!(Counter "interrex_spark_refusals_total", "What came over Spark's protocol and was refused, by what was wrong with it."),
-    metric!(Counter "interrex_reregistrations_asked_total", "Workers asked for a full report, by reason; differs: a heartbeat showed that they run something else than is recorded."),
-    metric!(Counter "interrex_events_ignored_total", "Reports and events that changed nothing, by reason: stale, unknown, repeated or refused."),
-    metric!(Counter "interrex_task_panics_total", "Tasks of this master that panicked; somebody must look."),
-    metric!(Gauge "interrex_loop_silence_seconds", Seconds, "How long ago the master's loop last turned."),
-    metric!(Counter "interrex_http_handled_total", "Requests of the submission API by endpoint and status."),
-    metric!(Histogram "interrex_http_handling_seconds", Seconds, "Time to answer a request of the submission API."),
-    metric!(Counter "interrex_grpc_handled_total", "Calls of the control API by method and code."),
-    metric!(Histogram "interrex_grpc_handling_seconds", Seconds, "Time to answer a call of the control API; Wait waits by design."),
-];
-
-/// Bounds of the buckets of every histogram, by how its name ends; for whoever installs the recorder. A histogram
-/// without them would come out as a summary, which cannot be added up over masters.
-pub const BUCKETS: &[(&str, &[f64])] = &[("_seconds", &SECONDS), ("_mutations", &MUTATIONS)];
-
-/// From a local fsync to a slow start.
-const SECONDS: [f64; 14] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-];
-/// From a single change to a full batch.
-const MUTATIONS: [f64; 12] = [
-    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0,
-];
-
-const MIB: f64 = 1_048_576.0;
+/// What woke the leader's loop up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Requests,
+    Committed,
+    Tick,
+    Other,
+}
 
 /// Tells the recorder the help texts; once at the start, after it is installed.
 pub fn describe() {
-    for metric in METRICS {
-        let unit = metric.unit.unwrap_or(Unit::Count);
-        match metric.kind {
-            Kind::Counter => metrics::describe_counter!(metric.name, unit, metric.help),
-            Kind::Gauge => metrics::describe_gauge!(metric.name, unit, metric.help),
-            Kind::Histogram => metrics::describe_histogram!(metric.name, unit, metric.help),
-        }
-    }
+    metric::describe(TABLE.metrics);
     interrex_persistence::metrics::describe();
     metrics_process::Collector::default().describe();
-}
-
-/// Sets every gauge from the handle and its view; at each scrape.
-pub fn refresh(handle: &MasterHandle) {
-    let status = handle.status();
-    gauge!("interrex_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    for role in [
-        Role::Standby,
-        Role::Campaigning,
-        Role::Recovering,
-        Role::Leading,
-    ] {
-        gauge!("interrex_server_role", "role" => role.name()).set(one_if(status.role == role));
-    }
-    let leads = status
-        .leader
-        .as_ref()
-        .is_some_and(|leader| leader.id == status.me.id);
-    gauge!("interrex_has_leader").set(one_if(status.leader.is_some()));
-    gauge!("interrex_is_leader").set(one_if(leads));
-    gauge!("interrex_epoch").set(float(status.epoch.0));
-    gauge!("interrex_loop_silence_seconds").set(handle.since_last_turn().as_secs_f64());
-    // Only a leader has a view; on a standby every count is 0, so that sums over masters are right.
-    counts(handle.view().counts());
-    metrics_process::Collector::default().collect();
 }
 
 /// A submission was answered. `result`: `accepted`, `replayed`, `invalid`, `conflict`, `busy`, `unknown`,
@@ -201,15 +130,70 @@ pub fn loop_lag(lag: Duration) {
     histogram!("interrex_event_loop_lag_seconds").record(lag.as_secs_f64());
 }
 
-/// This many wait in a bounded queue.
-pub fn queue_depth(queue: &'static str, depth: usize) {
-    gauge!("interrex_queue_depth", "queue" => queue)
-        .set(float(u64::try_from(depth).unwrap_or(u64::MAX)));
+/// This many wait in a bounded queue, and so many may.
+pub fn queue(queue: Queue, depth: usize, limit: usize) {
+    gauge!("interrex_queue_depth", "queue" => queue.name()).set(depth as f64);
+    gauge!("interrex_queue_limit", "queue" => queue.name()).set(limit as f64);
 }
 
 /// A full queue refused a request.
-pub fn refused(queue: &'static str) {
-    counter!("interrex_requests_refused_total", "queue" => queue).increment(1);
+pub fn refused(queue: Queue) {
+    counter!("interrex_requests_refused_total", "queue" => queue.name()).increment(1);
+}
+
+/// The leader's loop has dealt with what it woke up for.
+pub(crate) fn turned(turn: Turn, took: Duration) {
+    histogram!("interrex_event_loop_turn_duration_seconds", "event" => turn.name()).record(took);
+}
+
+/// This master has heard of another leadership, after so long without one.
+pub(crate) fn leader_seen(without: Option<Duration>) {
+    counter!("interrex_leader_changes_total").increment(1);
+    if let Some(without) = without {
+        histogram!("interrex_election_duration_seconds").record(without);
+    }
+}
+
+/// The leader asked whether it still leads. `result`: `confirmed`, `deposed` or `unanswered`.
+pub(crate) fn leader_checked(result: &'static str) {
+    counter!("interrex_leader_checks_total", "result" => result).increment(1);
+}
+
+/// So many records were read back. `result`: `kept` or `quarantined`.
+pub(crate) fn recovered(kind: &'static str, result: &'static str, count: usize) {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    counter!("interrex_recovery_records_total", "kind" => kind, "result" => result)
+        .increment(count);
+}
+
+/// Every worker has reported or was given up, so long after this leader began to serve.
+pub(crate) fn reconciled(after: Duration) {
+    histogram!("interrex_reconciliation_duration_seconds").record(after);
+}
+
+/// A worker was heard of, after so long a silence.
+pub(crate) fn heard_after(silence: Duration) {
+    histogram!("interrex_worker_heartbeat_age_seconds").record(silence);
+}
+
+/// A driver or an application (`kind`) has its first process, so long after it was accepted.
+pub(crate) fn first_process(kind: &'static str, waited: Duration) {
+    histogram!("interrex_schedule_wait_seconds", "kind" => kind).record(waited);
+}
+
+/// A stream was closed. `reason`: `replaced` or `slow`.
+pub(crate) fn session_closed(reason: &'static str) {
+    counter!("interrex_sessions_closed_total", "reason" => reason).increment(1);
+}
+
+/// A commit with so many changes of records begins.
+pub(crate) fn committing(mutations: usize) {
+    histogram!("interrex_commit_batch_mutations").record(mutations as f64);
+}
+
+/// A commit ended a leadership. `reason`: `fenced`, `rejected`, `unknown` or `late`.
+pub(crate) fn commit_failed(reason: &'static str) {
+    counter!("interrex_commit_failures_total", "reason" => reason).increment(1);
 }
 
 /// So many reports or events changed nothing. `reason`: `stale`, `unknown`, `repeated` or `refused`.
@@ -233,40 +217,60 @@ pub(crate) fn http_handled(endpoint: &'static str, status: http::StatusCode, too
     histogram!("interrex_http_handling_seconds", "endpoint" => endpoint).record(took.as_secs_f64());
 }
 
-fn counts(counts: &Counts) {
-    for state in ["ALIVE", "DECOMMISSIONED", "UNKNOWN", "DEAD"] {
-        let count = counts.workers.get(state).copied().unwrap_or_default();
-        gauge!("interrex_workers", "state" => state).set(float(count));
+// === impl Queue ===
+
+impl Queue {
+    /// Every name that [`name`](Self::name) gives.
+    pub const NAMES: [&'static str; 14] = [
+        Self::Mailbox.name(),
+        Self::Leader.name(),
+        Self::Reads.name(),
+        Self::Heartbeats.name(),
+        Self::HandOvers.name(),
+        Self::Restores.name(),
+        Self::SessionFrames.name(),
+        Self::Sessions.name(),
+        Self::EventWatchers.name(),
+        Self::Explanations.name(),
+        Self::RestRequests.name(),
+        Self::WebConnections.name(),
+        Self::NewConnections.name(),
+        Self::SparkAnswers.name(),
+    ];
+
+    /// As the label has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mailbox => "mailbox",
+            Self::Leader => "leader",
+            Self::Reads => "reads",
+            Self::Heartbeats => "heartbeats",
+            Self::HandOvers => "hand_overs",
+            Self::Restores => "restores",
+            Self::SessionFrames => "session_frames",
+            Self::Sessions => "sessions",
+            Self::EventWatchers => "event_watchers",
+            Self::Explanations => "explanations",
+            Self::RestRequests => "rest_requests",
+            Self::WebConnections => "web_connections",
+            Self::NewConnections => "new_connections",
+            Self::SparkAnswers => "spark_answers",
+        }
     }
-    for state in [
-        ApplicationState::Waiting,
-        ApplicationState::Running,
-        ApplicationState::Finished,
-        ApplicationState::Failed,
-        ApplicationState::Killed,
-    ] {
-        let count = counts.apps.get(&state).copied().unwrap_or_default();
-        gauge!("interrex_apps", "state" => state.name()).set(float(count));
+}
+
+// === impl Turn ===
+
+impl Turn {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Committed => "committed",
+            Self::Tick => "tick",
+            Self::Other => "other",
+        }
     }
-    for state in [
-        DriverState::Submitted,
-        DriverState::Launching,
-        DriverState::Running,
-        DriverState::Relaunching,
-        DriverState::Finished,
-        DriverState::Killed,
-        DriverState::Failed,
-        DriverState::Error,
-    ] {
-        let count = counts.drivers.get(&state).copied().unwrap_or_default();
-        gauge!("interrex_drivers", "state" => state.name()).set(float(count));
-    }
-    let free = |offered: u64, used: u64| float(offered.saturating_sub(used));
-    gauge!("interrex_cores", "state" => "used").set(float(counts.cores_used));
-    gauge!("interrex_cores", "state" => "free").set(free(counts.cores_offered, counts.cores_used));
-    let (offered, used) = (counts.memory_mib_offered, counts.memory_mib_used);
-    gauge!("interrex_memory_bytes", "state" => "used").set(float(used) * MIB);
-    gauge!("interrex_memory_bytes", "state" => "free").set(free(offered, used) * MIB);
 }
 
 /// gRPC's own name of a code.
@@ -293,17 +297,11 @@ fn code_name(code: tonic::Code) -> &'static str {
     }
 }
 
-fn one_if(condition: bool) -> f64 {
-    if condition { 1.0 } else { 0.0 }
-}
-
-/// Gauges are floating-point numbers; counts are far below 2^53.
-fn float(value: u64) -> f64 {
-    value as f64
-}
-
 #[cfg(test)]
 mod tests {
+    use interrex_proto::metric::{BUCKETS, Kind};
+    use metrics::Unit;
+
     use super::*;
 
     /// The sources of this crate, with what they name.
@@ -334,19 +332,23 @@ mod tests {
             &mut names,
         );
         assert!(names.len() > 20, "the sources were found: {names:?}");
-        let described: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        let described: Vec<_> = TABLE.metrics.iter().map(|metric| metric.name).collect();
         let missing: Vec<_> = names
             .iter()
             .filter(|name| !described.contains(&name.as_str()) && *name != "interrex_")
             .collect();
-        assert_eq!(missing, Vec::<&String>::new(), "describe these in METRICS");
+        assert_eq!(
+            missing,
+            Vec::<&String>::new(),
+            "describe these in the table"
+        );
     }
 
     #[test]
     fn every_histogram_comes_out_as_one_with_its_help() {
         let mut builder = metrics_exporter_prometheus::PrometheusBuilder::new();
-        for (suffix, bounds) in BUCKETS {
-            let names = metrics_exporter_prometheus::Matcher::Suffix((*suffix).to_owned());
+        for (name, bounds) in BUCKETS {
+            let names = metrics_exporter_prometheus::Matcher::Suffix((*name).to_owned());
             builder = builder
                 .set_buckets_for_metric(names, bounds)
                 .expect("bounds");
@@ -355,7 +357,7 @@ mod tests {
         let prometheus = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
             describe();
-            for metric in METRICS {
+            for metric in TABLE.metrics {
                 match metric.kind {
                     Kind::Counter => counter!(metric.name).increment(1),
                     Kind::Gauge => gauge!(metric.name).set(1.0),
@@ -364,7 +366,7 @@ mod tests {
             }
         });
         let scraped = prometheus.render();
-        for metric in METRICS {
+        for metric in TABLE.metrics {
             let kind = match metric.kind {
                 Kind::Counter => "counter",
                 Kind::Gauge => "gauge",
@@ -383,7 +385,7 @@ mod tests {
     #[test]
     fn names_keep_the_rules_of_prometheus() {
         let mut seen = std::collections::BTreeSet::new();
-        for metric in METRICS {
+        for metric in TABLE.metrics {
             assert!(metric.name.starts_with("interrex_"), "{}", metric.name);
             assert!(
                 seen.insert(metric.name),
@@ -396,10 +398,10 @@ mod tests {
                 "{}",
                 metric.name
             );
-            if metric.unit == Some(Unit::Seconds) {
+            if metric.unit() == Unit::Seconds {
                 assert!(metric.name.ends_with("_seconds"), "{}", metric.name);
             }
-            if metric.unit == Some(Unit::Bytes) {
+            if metric.unit() == Unit::Bytes {
                 assert!(metric.name.ends_with("_bytes"), "{}", metric.name);
             }
             assert!(metric.help.ends_with('.'), "{}", metric.name);

@@ -3,6 +3,26 @@
 use crate::v1::master_frame::Body;
 
 impl Body {
+    /// Every name that [`kind`](Self::kind) gives.
+    pub const KINDS: [&'static str; 16] = [
+        "standby",
+        "registered",
+        "master_changed",
+        "refused",
+        "launch_driver",
+        "kill_driver",
+        "launch_executor",
+        "kill_executor",
+        "report_ack",
+        "executor_added",
+        "executor_updated",
+        "worker_removed",
+        "application_removed",
+        "reregister",
+        "heartbeat_ack",
+        "masters",
+    ];
+
     /// The frame's name for logs, metrics and `StaleEpoch`.
     #[must_use]
     pub fn kind(&self) -> &'static str {

@@ -7,6 +7,7 @@
 //! * [`limits`]: the size and time bounds of every message, each named once.
 //! * [`leader_hint`]: who leads, carried in the metadata of a refused call.
 //! * [`clock`]: the wall clock, read in pumps only.
+//! * [`metric`]: what a metric is, for every crate's table of them.
 
 pub mod channel;
 pub mod clock;
@@ -14,6 +15,7 @@ pub mod digest;
 mod frames;
 pub mod leader_hint;
 pub mod limits;
+pub mod metric;
 
 /// The generated messages and services of the package `interrex.v1`.
 #[expect(

@@ -137,6 +137,9 @@ impl ProcessRunner for LocalRunner {
                 async move { drop(events.send(event).await) }
             })
             .await;
+            if matches!(last, ProcessEvent::NotStarted { .. }) {
+                metrics::launch_failed();
+            }
             // Before the event: whoever hears it may start the next attempt.
             runner.forget(&key);
             drop(events.send(last).await);

@@ -74,7 +74,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Respons
         ));
     };
     let text = tokio::task::spawn_blocking(move || {
-        shared.process.collect();
+        shared.refresh();
         handle.run_upkeep();
         handle.render()
     })

@@ -28,7 +28,10 @@ use tokio::{
 };
 
 use super::{Shared, WebError};
-use crate::process::LogOwner;
+use crate::{
+    metrics::{self, Queue},
+    process::LogOwner,
+};
 
 /// Bytes of a slice where the request names no limit.
 const LIMIT_DEFAULT: u64 = 1 << 20;
@@ -94,6 +97,7 @@ async fn log(
     let permit = Arc::clone(&shared.readers)
         .try_acquire_owned()
         .map_err(|_full| {
+            metrics::refused(Queue::LogReaders);
             WebError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many log readers: try again",

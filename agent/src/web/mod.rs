@@ -21,9 +21,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::worker::{
-    pump::{Board, Query},
-    view::WorkerView,
+use crate::{
+    metrics::{self, Queue},
+    worker::{
+        pump::{Board, Query},
+        view::WorkerView,
+    },
 };
 
 /// How long the pump may take to answer.
@@ -67,7 +70,7 @@ struct ErrorBody<'message> {
 pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: CancellationToken) {
     let process = metrics_process::Collector::default();
     process.describe();
-    crate::metrics::describe();
+    metrics::describe();
     let readers = Arc::new(Semaphore::new(LOG_READERS_MAX));
     let shared = Arc::new(Shared {
         site,
@@ -111,13 +114,30 @@ async fn processes(State(shared): State<Arc<Shared>>) -> Result<Json<WorkerView>
 // === impl Shared ===
 
 impl Shared {
+    /// The gauges of what this server holds; at each scrape.
+    fn refresh(&self) {
+        let queries = &self.site.queries;
+        let limit = queries.max_capacity();
+        metrics::queue(Queue::Questions, limit - queries.capacity(), limit);
+        let free = self.readers.available_permits();
+        metrics::queue(
+            Queue::LogReaders,
+            LOG_READERS_MAX.saturating_sub(free),
+            LOG_READERS_MAX,
+        );
+        self.process.collect();
+    }
+
     async fn view(&self) -> Result<WorkerView, WebError> {
         let busy = |message| WebError::new(StatusCode::SERVICE_UNAVAILABLE, message);
         let (answer, view) = oneshot::channel();
         self.site
             .queries
             .try_send(Query(answer))
-            .map_err(|_refused| busy("too many questions wait for the agent: try again"))?;
+            .map_err(|_refused| {
+                metrics::refused(Queue::Questions);
+                busy("too many questions wait for the agent: try again")
+            })?;
         match timeout(QUERY_TIMEOUT, view).await {
             Ok(Ok(view)) => Ok(view),
             Ok(Err(_)) => Err(busy("the agent is stopping")),

@@ -22,7 +22,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clock as lease_clock, metrics,
+    clock as lease_clock,
+    metrics::{self, Queue},
     process::{LogOwner, ProcessEvent, ProcessRunner, WorkKey},
     state::{AgentState, StateDir},
     worker::{Action, Event, Now, WorkerMachine, store::Change, view::WorkerView},
@@ -164,7 +165,7 @@ impl Pump {
                 self.board.set_work(live, self.machine.unacknowledged());
                 self.ended.notify_one();
             }
-            metrics::publish(&self.machine.usage());
+            self.publish();
             if self.is_stopped(&mut stop) {
                 break;
             }
@@ -210,6 +211,15 @@ impl Pump {
             self.feed(event).await;
         }
         self.session.close().await;
+    }
+
+    /// The gauges; costs the same however much runs.
+    fn publish(&self) {
+        metrics::publish(&self.machine.usage());
+        let waiting = self.process_events.len();
+        metrics::queue(Queue::ProcessEvents, waiting, PROCESS_EVENTS_MAX);
+        let limit = self.changes.max_capacity();
+        metrics::queue(Queue::Results, limit - self.changes.capacity(), limit);
     }
 
     fn is_stopped(&self, stop: &mut Stop) -> bool {
@@ -310,6 +320,7 @@ impl Pump {
                     .try_send(Change::Put(Box::new(report)))
                     .is_err()
                 {
+                    metrics::refused(Queue::Results);
                     tracing::error!(
                         sequence,
                         "the disk does not keep up: a result waits to be written"
@@ -322,6 +333,7 @@ impl Pump {
             }
             Action::Forget(sequence) => {
                 if self.changes.try_send(Change::Forget(sequence)).is_err() {
+                    metrics::refused(Queue::Results);
                     tracing::warn!(
                         sequence,
                         "the disk does not keep up: a result will be sent again"

@@ -39,6 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "interrex-chaos",
         ],
     ),
+    ("interrex-dashboards", &[]),
     ("wordcount", &["interrex-client", "interrex-proto"]),
 ];
 

@@ -16,6 +16,7 @@ mod bad_input;
 mod chaos;
 mod cluster;
 mod config;
+mod observability;
 mod spark_differences;
 mod support;
 mod tidy;

@@ -1,12 +1,21 @@
 //! Health and metrics on a thread and runtime of their own: they answer while the master's runtime chokes, and
 //! until it has ended.
 
-use std::{net::TcpListener, thread};
+use std::{net::TcpListener, sync::Arc, thread};
 
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::StartError, edge::admin, runtime::handle::MasterHandle};
+use crate::{
+    app::StartError,
+    edge::{
+        admin,
+        patience::{CONNECTIONS_MAX, Patient},
+    },
+    metrics::Queue,
+    runtime::handle::MasterHandle,
+};
 
 /// The running thread. Ends when told to; nobody waits for it.
 #[derive(Debug)]
@@ -34,6 +43,9 @@ impl AdminThread {
         let stopped = stop.clone();
         let serve = async move {
             let listener = tokio::net::TcpListener::from_std(listener)?;
+            let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+            handle.watch_places(Queue::WebConnections, &places, CONNECTIONS_MAX);
+            let listener = Patient::new(listener, places);
             let router = admin::router(handle, prometheus);
             tokio::select! {
                 // At once, not gracefully: an idle scraper must not hold up the end of the process.

@@ -4,7 +4,11 @@
 //! `/livez` never fails because of the cluster: else an orchestrator would restart every master whenever the
 //! quorum is lost. `/readyz` may; a standby is ready.
 
-use std::{fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use axum::{
     Json, Router,
@@ -12,6 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use bytes::Bytes;
 use http::{StatusCode, header};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::{Deserialize, Serialize};
@@ -23,6 +28,8 @@ use crate::{
 
 /// A loop that has not turned for this long is stuck; it turns several times a second.
 pub const STUCK_AFTER: Duration = Duration::from_secs(10);
+/// How long a scrape is good for; far less than anybody's interval.
+const SCRAPE_SHARED_FOR: Duration = Duration::from_millis(50);
 /// The content type that Prometheus asks for.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -37,13 +44,25 @@ pub fn router(handle: MasterHandle, prometheus: Option<PrometheusHandle>) -> Rou
         .route("/leader", get(leader))
         .route("/metrics", get(scrape))
         .route("/version", get(version))
-        .with_state(Admin { handle, prometheus })
+        .with_state(Admin {
+            handle,
+            prometheus,
+            scraped: Arc::default(),
+        })
 }
 
 #[derive(Debug, Clone)]
 struct Admin {
     handle: MasterHandle,
     prometheus: Option<PrometheusHandle>,
+    scraped: Arc<Scraped>,
+}
+
+/// The newest scrape. Readers that come together share one rendering and one copy of it in memory, however slowly they
+/// read.
+#[derive(Debug, Default)]
+struct Scraped {
+    newest: Mutex<Option<(Instant, Bytes)>>,
 }
 
 /// One thing that must hold for a master to be ready.
@@ -73,6 +92,24 @@ struct LeaderBody {
 struct VersionBody {
     name: &'static str,
     version: &'static str,
+}
+
+// === impl Scraped ===
+
+impl Scraped {
+    /// The newest text, or what `render` makes now where that is older than [`SCRAPE_SHARED_FOR`].
+    fn text(&self, render: impl FnOnce() -> String) -> Bytes {
+        // Whole after a panic: it is set in one step.
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*newest {
+            Some((at, text)) if at.elapsed() < SCRAPE_SHARED_FOR => text.clone(),
+            Some(_) | None => {
+                let text = Bytes::from(render());
+                *newest = Some((Instant::now(), text.clone()));
+                text
+            }
+        }
+    }
 }
 
 async fn livez(State(admin): State<Admin>) -> Response {
@@ -130,14 +167,13 @@ async fn scrape(State(admin): State<Admin>) -> Response {
     let Some(prometheus) = &admin.prometheus else {
         return (StatusCode::NOT_FOUND, "metrics are switched off\n").into_response();
     };
-    metrics::refresh(&admin.handle);
-    prometheus.run_upkeep();
-    (
-        StatusCode::OK,
-        [(header::CONTENT_TYPE, METRICS_TYPE)],
-        prometheus.render(),
-    )
-        .into_response()
+    let text = admin.scraped.text(|| {
+        metrics::refresh(&admin.handle);
+        prometheus.run_upkeep();
+        prometheus.render()
+    });
+    let content_type = [(header::CONTENT_TYPE, METRICS_TYPE)];
+    (StatusCode::OK, content_type, text).into_response()
 }
 
 async fn version() -> Json<VersionBody> {

@@ -6,8 +6,12 @@
 use interrex_core::{
     event::{Event, EventKind},
     state::{
-        app::ApplicationState, driver::DriverState, executor::ExecutorState, worker::WorkerState,
+        app::{Application, ApplicationState},
+        driver::{Driver, DriverState},
+        executor::ExecutorState,
+        worker::WorkerState,
     },
+    time::Timestamp,
     transition::Mutation,
 };
 use tracing::{debug, info, warn};
@@ -22,15 +26,15 @@ enum Tone {
 }
 
 /// Tells what `mutation` makes durable; `before` is the view that it has not been applied to yet.
-pub(super) fn tell(before: &ClusterView, mutation: &Mutation) {
+pub(super) fn tell(before: &ClusterView, mutation: &Mutation, now: Timestamp) {
     match mutation {
         Mutation::PutEvents(events) => events.iter().for_each(tell_event),
         Mutation::DeleteWorker(worker) => {
             info!(epoch = before.epoch().0, %worker, "a worker is forgotten");
         }
+        Mutation::PutDriver(driver) => first_process_of_driver(before, driver),
+        Mutation::PutApp(app) => first_process_of_app(before, app, now),
         Mutation::PutWorker(_)
-        | Mutation::PutApp(_)
-        | Mutation::PutDriver(_)
         | Mutation::PutExecutor(_)
         | Mutation::PutMeta(_)
         | Mutation::DeleteApp(_)
@@ -39,6 +43,23 @@ pub(super) fn tell(before: &ClusterView, mutation: &Mutation) {
         | Mutation::PutRequest(_)
         | Mutation::DeleteRequest(_)
         | Mutation::DeleteEvents { .. } => {}
+    }
+}
+
+fn first_process_of_driver(before: &ClusterView, driver: &Driver) {
+    let (DriverState::Running, Some(started)) = (driver.state, driver.started_at) else {
+        return;
+    };
+    let was = before.driver(&driver.id);
+    if was.is_none_or(|was| was.started_at.is_none()) {
+        metrics::first_process("driver", started.since(driver.submitted_at));
+    }
+}
+
+fn first_process_of_app(before: &ClusterView, app: &Application, now: Timestamp) {
+    let was = before.app(&app.id).map(|was| was.state);
+    if app.state == ApplicationState::Running && was != Some(ApplicationState::Running) {
+        metrics::first_process("app", now.since(app.registered_at));
     }
 }
 

@@ -19,17 +19,18 @@ use interrex_persistence::{
 };
 use interrex_proto::v1;
 use tokio::{
-    sync::{mpsc::error::TrySendError, oneshot, watch},
+    sync::{Semaphore, mpsc::error::TrySendError, oneshot, watch},
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     messages::master_message,
-    metrics,
+    metrics::{self, Queue},
     runtime::{
         clock::MonotonicClock,
         error::RequestError,
         hand_over::HandOver,
+        places::{self, Places},
         port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
         pulse::Pulse,
         restore::{RESTORES_MAX, RestoreError, RestoreOrder, RestorePort, Restored},
@@ -93,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) pulse: Pulse,
     pub(crate) clock: MonotonicClock,
+    /// Places that edges hold, for the gauges.
+    pub(crate) places: Places,
 }
 
 // === impl Role ===
@@ -126,6 +129,7 @@ impl Shared {
             stopping: watch::Sender::new(false),
             pulse: Pulse::start(),
             clock: MonotonicClock::start(),
+            places: Places::default(),
         }
     }
 }
@@ -175,10 +179,13 @@ impl MasterHandle {
         let deadline = Instant::now() + deadline;
         let (tx, rx) = oneshot::channel();
         port.reads.try_send(tx).map_err(|error| match error {
-            TrySendError::Full(_) => RequestError::Busy {
-                queue: "reads",
-                max: READS_MAX,
-            },
+            TrySendError::Full(_) => {
+                metrics::refused(Queue::Reads);
+                RequestError::Busy {
+                    queue: "reads",
+                    max: READS_MAX,
+                }
+            }
             TrySendError::Closed(_) => self.not_leader(),
         })?;
         match timeout_at(deadline, rx).await {
@@ -282,6 +289,7 @@ impl MasterHandle {
         };
         Err(match refused {
             TrySendError::Full(_) => {
+                metrics::refused(Queue::HandOvers);
                 AdminError::Refused("leadership is being handed over already".to_owned())
             }
             TrySendError::Closed(_) => AdminError::NotLeader,
@@ -308,6 +316,7 @@ impl MasterHandle {
                 Err(RestoreError::Incomplete { snapshot, reason })
             }),
             Err(TrySendError::Full(_)) => {
+                metrics::refused(Queue::Restores);
                 tracing::debug!(max = RESTORES_MAX, "too many restores at once");
                 Err(RestoreError::Busy("a snapshot is being restored"))
             }
@@ -434,6 +443,16 @@ impl MasterHandle {
             .ok_or_else(|| self.not_leader())
     }
 
+    /// Has `places`, of which there are `max`, watched as `queue` for as long as they are there.
+    pub(crate) fn watch_places(&self, queue: Queue, places: &Arc<Semaphore>, max: usize) {
+        self.shared.places.watch(queue, places, max);
+    }
+
+    /// Tells `each` how full every queue and every set of places is, and how full it may be.
+    pub(crate) fn each_queue(&self, each: impl Fn(Queue, usize, usize)) {
+        places::each_queue(&self.shared, &each);
+    }
+
     /// A sign of life from a worker that has registered; never queued, never stored.
     pub(crate) fn heartbeat(&self, worker: &WorkerId) {
         self.shared
@@ -469,7 +488,7 @@ impl MasterHandle {
     fn refused(&self, error: &TrySendError<Input>) -> RequestError {
         match error {
             TrySendError::Full(_) => {
-                metrics::refused("mailbox");
+                metrics::refused(Queue::Mailbox);
                 RequestError::Busy {
                     queue: "the leader's mailbox",
                     max: MAILBOX_MAX,

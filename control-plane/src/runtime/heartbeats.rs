@@ -10,6 +10,8 @@ use std::{
 
 use interrex_core::{ids::WorkerId, leader::Heartbeat, time::Timestamp};
 
+use crate::metrics;
+
 /// The table of one leadership. Holds at most one entry for each worker that has a session.
 #[derive(Debug, Default)]
 pub struct Heartbeats {
@@ -37,8 +39,12 @@ impl Heartbeats {
     /// A worker was heard of.
     pub(crate) fn touch(&self, worker: &WorkerId, now: Timestamp) {
         let mut table = self.lock();
-        table.last.insert(worker.clone(), now);
+        let before = table.last.insert(worker.clone(), now);
         table.fresh.entry(worker.clone()).or_default();
+        drop(table);
+        if let Some(before) = before {
+            metrics::heard_after(now.since(before));
+        }
     }
 
     /// A worker said how it is.

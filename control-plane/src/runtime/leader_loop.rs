@@ -3,6 +3,8 @@
 //! Owns the machine, the view that is being built, and everybody who waits. Never waits for anything but its
 //! inputs: commits run in a task of their own, frames go into bounded queues.
 
+mod sources;
+
 use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
@@ -11,11 +13,12 @@ use interrex_core::{
     leader::{
         Answer, BatchId, CommitFailure, LeaderMachine, Output, Publication, StepDown, Ticket,
     },
+    state::meta::RecoveryState,
     transition::{Mutation, Reply},
 };
 use interrex_persistence::{
     engine::PersistenceEngine,
-    epoch::{self, CommitSeq},
+    epoch,
     error::CommitError,
     kill_point::{KillPoint, Submission},
     record::CommitBatch,
@@ -23,23 +26,24 @@ use interrex_persistence::{
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
-    time::{Instant, Interval, MissedTickBehavior, error::Elapsed, interval, timeout},
+    time::{Instant, Interval, timeout},
 };
-use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::sources::Signals;
+use self::sources::{Committed, Event, Sources};
 use crate::{
-    metrics,
+    metrics::{self, Queue, Turn},
     records::encode_batch,
     runtime::{
         chronicle,
         dispatcher::Dispatcher,
         error::RequestError,
-        hand_over::{Departure, HandOver, Progress},
+        hand_over::{Departure, Progress},
         handle::{MasterHandle, Shared},
         heartbeats::{Fresh, Heartbeats},
         ignored::IgnoredCount,
         peers::{Changes, Peers},
-        port::{Input, MAILBOX_MAX, Outcome, Waiters},
+        port::{Input, Outcome, Waiters},
         quarantine::Quarantine,
         restore::{self, RestoreError, RestoreOrder},
         view::ClusterView,
@@ -52,8 +56,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 const INPUTS_MAX: usize = 1024;
 /// Commands that may wait in the machine before the mailbox is left alone: from there on it fills and refuses.
 const BACKLOG_MAX: usize = 1024;
-
-type Committed = Result<Result<CommitSeq, CommitError>, Elapsed>;
 
 /// One leadership's loop.
 #[derive(Debug)]
@@ -70,47 +72,10 @@ pub(crate) struct LeaderLoop {
     pub(crate) waiters: Waiters,
     pub(crate) ignored: IgnoredCount,
     pub(crate) quarantine: Quarantine,
+    /// When this leadership began to serve.
+    pub(crate) began: Instant,
     /// What this leadership has ended for, if it was to restore a snapshot.
     pub(crate) restore: Option<RestoreOrder>,
-}
-
-/// Why this leadership has to end, seen from outside the machine.
-#[derive(Debug)]
-pub(crate) struct Signals {
-    /// The election says that leadership is gone.
-    pub(crate) lost: CancellationToken,
-    /// A read met the fence.
-    pub(crate) over: CancellationToken,
-    /// The master is to stop.
-    pub(crate) stop: CancellationToken,
-    /// Somebody else is to lead.
-    pub(crate) hand_overs: mpsc::Receiver<HandOver>,
-    /// A snapshot's records are to be taken over.
-    pub(crate) restores: mpsc::Receiver<RestoreOrder>,
-}
-
-/// What the loop waits for.
-struct Sources {
-    mailbox: mpsc::Receiver<Input>,
-    /// Taken from the mailbox.
-    inbox: Vec<Input>,
-    ticks: Interval,
-    commit: Option<(BatchId, JoinHandle<Committed>)>,
-    signals: Signals,
-    departure: Departure,
-}
-
-/// What the loop has woken up for.
-enum Event {
-    Lost,
-    Stop,
-    HandOver(HandOver),
-    Restore(RestoreOrder),
-    Departure(Progress),
-    Committed(BatchId, Committed),
-    Tick(Instant),
-    Inputs,
-    MailboxClosed,
 }
 
 // === impl LeaderLoop ===
@@ -123,6 +88,8 @@ impl LeaderLoop {
         signals: Signals,
     ) -> (StepDown, Option<RestoreOrder>) {
         let mut sources = Sources::new(mailbox, signals);
+        // What it has woken up for, and when.
+        let mut busy: Option<(Turn, Instant)> = None;
         let reason = loop {
             if sources.departure.is_draining() && self.machine.is_idle() {
                 self.depart(&mut sources.departure);
@@ -130,8 +97,13 @@ impl LeaderLoop {
             if let Some(reason) = self.act(&mut sources.commit) {
                 break reason;
             }
+            if let Some((turn, woke)) = busy.take() {
+                metrics::turned(turn, woke.elapsed());
+            }
             let room = self.machine.queue_len() < BACKLOG_MAX;
-            match sources.next(room).await {
+            let event = sources.next(room).await;
+            busy = Some((event.turn(), Instant::now()));
+            match event {
                 Event::Lost => self.machine.step_down(StepDown::Lost),
                 Event::Stop => sources.departure.stop(),
                 Event::HandOver(order) => sources.departure.begin(order),
@@ -173,6 +145,7 @@ impl LeaderLoop {
             drop(commit.await);
         }
         self.refuse_rest(&mut sources.mailbox).await;
+        metrics::queue(Queue::Leader, 0, self.machine.queue_max());
         (reason, self.restore)
     }
 
@@ -281,7 +254,10 @@ impl LeaderLoop {
                 .submit(None, command, now.plus(self.commit_deadline), now);
         }
         self.machine.tick(now);
-        metrics::queue_depth("leader", self.machine.queue_len());
+        let (waiting, max) = (self.machine.queue_len(), self.machine.queue_max());
+        metrics::queue(Queue::Leader, waiting, max);
+        let (waiting, max) = self.peers.frames_waiting();
+        metrics::queue(Queue::SessionFrames, waiting, max);
         self.ignored.take(&self.machine);
     }
 
@@ -294,11 +270,13 @@ impl LeaderLoop {
             }
             Ok(Err(error)) => {
                 tracing::warn!(epoch, %error, "commit failed: stepping down");
-                match error {
-                    CommitError::Fenced { .. } => CommitFailure::Fenced,
-                    CommitError::Rejected(_) => CommitFailure::Rejected,
-                    CommitError::Indeterminate(_) => CommitFailure::Unknown,
-                }
+                let (failure, reason) = match error {
+                    CommitError::Fenced { .. } => (CommitFailure::Fenced, "fenced"),
+                    CommitError::Rejected(_) => (CommitFailure::Rejected, "rejected"),
+                    CommitError::Indeterminate(_) => (CommitFailure::Unknown, "unknown"),
+                };
+                metrics::commit_failed(reason);
+                failure
             }
             Err(_elapsed) => {
                 let after_ms = self.commit_deadline.as_millis();
@@ -307,6 +285,7 @@ impl LeaderLoop {
                     after_ms,
                     "commit has no answer in time: stepping down"
                 );
+                metrics::commit_failed("late");
                 CommitFailure::Unknown
             }
         };
@@ -353,7 +332,7 @@ impl LeaderLoop {
         let engine = Arc::clone(&self.engine);
         let epoch = epoch::Epoch(self.epoch().0);
         let deadline = self.commit_deadline;
-        ::metrics::histogram!("interrex_commit_batch_mutations").record(mutations.len() as f64);
+        metrics::committing(mutations.len());
         let mut copies = Vec::new();
         if !self.quarantine.is_empty() {
             copies = self.quarantine.copies(&encode_batch(&mutations));
@@ -376,8 +355,9 @@ impl LeaderLoop {
     }
 
     fn publish(&mut self, publication: &Publication) {
+        let now = self.shared.clock.now();
         for mutation in publication.mutations.iter() {
-            chronicle::tell(&self.view, mutation);
+            chronicle::tell(&self.view, mutation, now);
         }
         self.view.apply(&publication.mutations);
         for mutation in publication.mutations.iter() {
@@ -390,6 +370,9 @@ impl LeaderLoop {
         }
         if let Some(recovery) = publication.recovery {
             tracing::info!(epoch = self.epoch().0, state = recovery.name(), "recovery");
+            if recovery == RecoveryState::Alive {
+                metrics::reconciled(self.began.elapsed());
+            }
             self.view.set_recovery(recovery);
         }
         self.shared.view.send_replace(Arc::new(self.view.clone()));
@@ -411,10 +394,13 @@ impl LeaderLoop {
             Answer::DeadlineExceeded => Err(RequestError::DeadlineExceeded {
                 outcome_unknown: false,
             }),
-            Answer::Busy => Err(RequestError::Busy {
-                queue: "the leader's queue",
-                max: MAILBOX_MAX,
-            }),
+            Answer::Busy => {
+                metrics::refused(Queue::Leader);
+                Err(RequestError::Busy {
+                    queue: "the leader's queue",
+                    max: self.machine.queue_max(),
+                })
+            }
         }
     }
 
@@ -442,54 +428,5 @@ impl LeaderLoop {
         let deadline = now.plus(self.commit_deadline);
         self.machine
             .submit(None, Command::Initialize { cluster_id }, deadline, now);
-    }
-}
-
-// === impl Sources ===
-
-impl Sources {
-    fn new(mailbox: mpsc::Receiver<Input>, signals: Signals) -> Self {
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
-            mailbox,
-            inbox: Vec::with_capacity(INPUTS_MAX),
-            ticks,
-            commit: None,
-            signals,
-            departure: Departure::default(),
-        }
-    }
-
-    /// The next thing to deal with. `room`: whether the machine can take more.
-    async fn next(&mut self, room: bool) -> Event {
-        let (stays, stops) = (self.departure.is_staying(), self.departure.is_stopping());
-        tokio::select! {
-            biased;
-            () = self.signals.lost.cancelled() => Event::Lost,
-            () = self.signals.over.cancelled() => Event::Lost,
-            () = self.signals.stop.cancelled(), if !stops => Event::Stop,
-            progress = self.departure.progress() => Event::Departure(progress),
-            (batch, result) = finished(&mut self.commit) => Event::Committed(batch, result),
-            due = self.ticks.tick() => Event::Tick(due),
-            Some(order) = self.signals.hand_overs.recv(), if stays => Event::HandOver(order),
-            Some(order) = self.signals.restores.recv(), if stays => Event::Restore(order),
-            received = self.mailbox.recv_many(&mut self.inbox, INPUTS_MAX), if stays && room => {
-                if received == 0 { Event::MailboxClosed } else { Event::Inputs }
-            }
-        }
-    }
-}
-
-/// Waits for the commit under way; for ever when there is none. Cancel-safe: the task goes on.
-async fn finished(commit: &mut Option<(BatchId, JoinHandle<Committed>)>) -> (BatchId, Committed) {
-    let Some((batch, task)) = commit else {
-        return std::future::pending().await;
-    };
-    let batch = *batch;
-    match task.await {
-        Ok(result) => (batch, result),
-        // It panicked, or the runtime ends: what it did is not known.
-        Err(error) => (batch, Ok(Err(CommitError::Indeterminate(Box::new(error))))),
     }
 }

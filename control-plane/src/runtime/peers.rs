@@ -18,6 +18,8 @@ use prost::Message;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::{self, Queue};
+
 /// Frames that may wait in one session's queue.
 pub(crate) const SESSION_FRAMES_MAX: usize = 4096;
 /// Bytes that may wait in one session's queue.
@@ -40,6 +42,8 @@ pub(crate) enum Peer {
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     inner: Mutex<Inner>,
+    /// Frames that wait in the queues of all sessions, for the figures.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// What has happened to registered peers since the loop last asked. A table, so that it is never full: only
@@ -66,6 +70,8 @@ pub(crate) struct Attached {
 pub(crate) struct FrameQueue {
     rx: mpsc::Receiver<MasterFrame>,
     bytes: Arc<AtomicUsize>,
+    /// Frames of all sessions.
+    waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +88,7 @@ struct Inner {
 struct Session {
     tx: mpsc::Sender<MasterFrame>,
     bytes: Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>,
     closed: CancellationToken,
     peer: Option<Peer>,
 }
@@ -93,7 +100,7 @@ impl Peers {
     pub(crate) fn attach(&self) -> Option<Attached> {
         let mut inner = self.lock();
         if inner.sessions.len() >= SESSIONS_MAX {
-            metrics::counter!("interrex_sessions_refused_total").increment(1);
+            metrics::refused(Queue::Sessions);
             return None;
         }
         let id = SessionId(inner.next);
@@ -104,15 +111,17 @@ impl Peers {
         let queue = FrameQueue {
             rx,
             bytes: Arc::clone(&bytes),
+            waiting: Arc::clone(&self.waiting),
         };
         let session = Session {
             tx,
             bytes,
+            waiting: Arc::clone(&self.waiting),
             closed: closed.clone(),
             peer: None,
         };
         inner.sessions.insert(id, session);
-        metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
+        inner.tell_sessions();
         Some(Attached {
             id,
             frames: queue,
@@ -126,7 +135,7 @@ impl Peers {
         let Some(session) = inner.sessions.remove(&id) else {
             return;
         };
-        metrics::gauge!("interrex_sessions").set(inner.sessions.len() as f64);
+        inner.tell_sessions();
         if let Some(peer) = session.peer
             && inner.bound.get(&peer) == Some(&id)
         {
@@ -170,8 +179,7 @@ impl Peers {
         if let Some(older) = older.and_then(|older| inner.sessions.get_mut(&older)) {
             older.peer = None;
             older.closed.cancel();
-            metrics::counter!("interrex_sessions_closed_total", "reason" => "replaced")
-                .increment(1);
+            metrics::session_closed("replaced");
         }
         true
     }
@@ -233,6 +241,13 @@ impl Peers {
         }
     }
 
+    /// Frames that wait in the queues of all sessions, and how many may.
+    pub(crate) fn frames_waiting(&self) -> (usize, usize) {
+        let sessions = self.lock().sessions.len();
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        (waiting, sessions.saturating_mul(SESSION_FRAMES_MAX))
+    }
+
     /// Closes every session: the master stops.
     pub(crate) fn close_all(&self) {
         for session in self.lock().sessions.values() {
@@ -249,6 +264,10 @@ impl Peers {
 // === impl Inner ===
 
 impl Inner {
+    fn tell_sessions(&self) {
+        metrics::queue(Queue::Sessions, self.sessions.len(), SESSIONS_MAX);
+    }
+
     fn note(&mut self, peer: Peer, here: bool) {
         match (peer, here) {
             (Peer::App(app), here) => drop(self.changes.apps.insert(app, here)),
@@ -278,12 +297,15 @@ impl Inner {
         if queued <= SESSION_BYTES_MAX {
             // Before sending, since the receiver subtracts.
             session.bytes.fetch_add(bytes, Ordering::Relaxed);
+            session.waiting.fetch_add(1, Ordering::Relaxed);
             if session.tx.try_send(frame).is_ok() {
                 return true;
             }
+            session.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         tracing::warn!(session = id.0, peer = ?session.peer, queued, "session is too slow: closed");
-        metrics::counter!("interrex_sessions_closed_total", "reason" => "slow").increment(1);
+        metrics::session_closed("slow");
+        metrics::refused(Queue::SessionFrames);
         session.closed.cancel();
         false
     }
@@ -299,7 +321,18 @@ impl FrameQueue {
     pub(crate) async fn next(&mut self) -> Option<MasterFrame> {
         let frame = self.rx.recv().await?;
         self.bytes.fetch_sub(frame.encoded_len(), Ordering::Relaxed);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         Some(frame)
+    }
+}
+
+impl Drop for FrameQueue {
+    /// What was not sent waits no more.
+    fn drop(&mut self) {
+        self.rx.close();
+        while self.rx.try_recv().is_ok() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -15,7 +15,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::runtime::{error::RequestError, handle::MasterHandle, port::READS_MAX};
+use crate::{
+    metrics,
+    runtime::{error::RequestError, handle::MasterHandle, port::READS_MAX},
+};
 
 /// How long one question may take.
 pub(crate) const CONFIRM_DEADLINE: Duration = Duration::from_secs(2);
@@ -65,8 +68,12 @@ impl ReadGate {
     async fn confirm(&self) -> Result<(), RequestError> {
         let asked = self.engine.confirm(epoch::Epoch(self.epoch.0));
         match timeout(CONFIRM_DEADLINE, asked).await {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                metrics::leader_checked("confirmed");
+                Ok(())
+            }
             Ok(Err(CommitError::Fenced { current })) => {
+                metrics::leader_checked("deposed");
                 tracing::warn!(
                     epoch = self.epoch.0,
                     current = current.0,
@@ -76,18 +83,23 @@ impl ReadGate {
                 Err(self.handle.not_leader())
             }
             Ok(Err(error @ CommitError::Rejected(_))) => {
+                metrics::leader_checked("deposed");
                 tracing::debug!(epoch = self.epoch.0, %error, "leadership was not confirmed");
                 Err(self.handle.not_leader())
             }
             Ok(Err(error @ CommitError::Indeterminate(_))) => {
+                metrics::leader_checked("unanswered");
                 tracing::debug!(epoch = self.epoch.0, %error, "leadership was not confirmed");
                 Err(RequestError::DeadlineExceeded {
                     outcome_unknown: false,
                 })
             }
-            Err(_elapsed) => Err(RequestError::DeadlineExceeded {
-                outcome_unknown: false,
-            }),
+            Err(_elapsed) => {
+                metrics::leader_checked("unanswered");
+                Err(RequestError::DeadlineExceeded {
+                    outcome_unknown: false,
+                })
+            }
         }
     }
 }

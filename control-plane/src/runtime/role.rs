@@ -232,6 +232,7 @@ impl RoleTask {
             waiters: Waiters::default(),
             ignored: IgnoredCount::default(),
             quarantine: Quarantine::new(quarantined),
+            began: Instant::now(),
             restore: None,
         };
         let minted = || uuid::Uuid::new_v4().to_string();

@@ -10,12 +10,14 @@ use interrex_core::{
     config::ClusterConfig,
     ids::Epoch,
     leader::{LeaderConfig, LeaderMachine},
+    state::cluster::RecoveredEntities,
     time::Timestamp,
     transition::Mutation,
 };
 use interrex_persistence::record::Recovered;
 
 use crate::{
+    metrics,
     records::{self, NewerFormat, Quarantined, SET_ASIDE},
     runtime::{
         heartbeats::Heartbeats,
@@ -97,6 +99,7 @@ impl Takeover {
         }
         decoded.quarantined.iter().for_each(Quarantined::report);
         let entities = decoded.entities;
+        count(&entities, &decoded.quarantined);
         let events = EventLog::recovered(&entities.events, entities.next_event);
         let mut machine =
             LeaderMachine::recover(epoch, self.leader, self.cluster, entities, self.now);
@@ -137,6 +140,20 @@ impl Unfit {
             Self::Foreign { .. } => "foreign_store",
             Self::Restoring { .. } => "restoring",
         }
+    }
+}
+
+/// What was read back, for the figures.
+fn count(entities: &RecoveredEntities, quarantined: &[Quarantined]) {
+    let kept = |kind, count| metrics::recovered(records::kind_name(kind), "kept", count);
+    kept(records::WORKER, entities.workers.len());
+    kept(records::APPLICATION, entities.apps.len());
+    kept(records::DRIVER, entities.drivers.len());
+    kept(records::EXECUTOR, entities.executors.len());
+    kept(records::REQUEST, entities.requests.len());
+    kept(records::EVENTS, entities.events.len());
+    for record in quarantined {
+        metrics::recovered(records::kind_name(record.key.kind), "quarantined", 1);
     }
 }
 

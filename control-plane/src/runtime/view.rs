@@ -8,8 +8,9 @@ mod caps;
 mod events;
 mod facts;
 mod load;
+mod waiting;
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
 use imbl::OrdMap;
 use interrex_core::{
@@ -29,6 +30,7 @@ use interrex_core::{
 use self::{
     caps::CapUse,
     load::{Booking, driver_booking, executor_booking},
+    waiting::Waiting,
 };
 pub use self::{events::EventLog, load::WorkerLoad};
 use crate::runtime::heartbeats::Heartbeats;
@@ -52,6 +54,7 @@ pub struct ClusterView {
     loads: OrdMap<WorkerId, WorkerLoad>,
     counts: Counts,
     caps: CapUse,
+    waiting: Waiting,
     config: Arc<ClusterConfig>,
     events: EventLog,
     heartbeats: Arc<Heartbeats>,
@@ -242,6 +245,13 @@ impl ClusterView {
         &self.counts
     }
 
+    /// How long the driver and the application that have waited longest for their first process have done so; zero
+    /// where none waits.
+    #[must_use]
+    pub fn longest_waiting(&self, now: Timestamp) -> (Duration, Duration) {
+        self.waiting.longest(now)
+    }
+
     /// The event log.
     #[must_use]
     pub fn events(&self) -> &EventLog {
@@ -305,6 +315,7 @@ impl ClusterView {
             }
             Mutation::PutApp(app) => {
                 let old = self.apps.insert(app.id.clone(), Arc::clone(app));
+                self.waiting.app(old.as_deref(), Some(app));
                 recount(
                     &mut self.counts.apps,
                     old.map(|old| old.state),
@@ -313,6 +324,7 @@ impl ClusterView {
             }
             Mutation::DeleteApp(id) => {
                 let old = self.apps.remove(id);
+                self.waiting.app(old.as_deref(), None);
                 recount(&mut self.counts.apps, old.map(|old| old.state), None);
             }
             Mutation::PutDriver(driver) => {
@@ -367,6 +379,7 @@ impl ClusterView {
             new.map(|new| new.state),
         );
         self.caps.driver(old, new);
+        self.waiting.driver(old, new);
         self.rebook(old.and_then(driver_booking), new.and_then(driver_booking));
     }
 

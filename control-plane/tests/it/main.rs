@@ -29,6 +29,7 @@ mod rest_forward;
 mod rest_support;
 mod same_epoch;
 mod serving;
+mod slow_readers;
 mod snapshots;
 mod spark_rpc;
 mod submit;

@@ -2,54 +2,61 @@
 
 use std::time::Duration;
 
-use metrics::{
-    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
-};
+use interrex_proto::metric::{self, Label, Metric, Table};
+use metrics::{counter, gauge, histogram};
 
 use super::failure::{CallError, Kind};
 
-/// Calls to etcd that failed, by `op` and `reason` (`unsent`, `refused`, `unknown`).
 const CALL_FAILURES: &str = "interrex_etcd_call_failures_total";
-/// Connections to etcd that were given up.
 const DISCONNECTS: &str = "interrex_etcd_disconnects_total";
-/// From sending a keep-alive of the lease to its answer; seconds.
 const RENEWAL: &str = "interrex_etcd_lease_renewal_seconds";
-/// How long the lease is good for, as this master counts; 0 when it is over.
 const LEASE_LEFT: &str = "interrex_etcd_lease_left_seconds";
-/// Leases that were lost.
 const LEASES_LOST: &str = "interrex_etcd_leases_lost_total";
-/// Entries of the log since the snapshot, at the leader.
 const LOG_ENTRIES: &str = "interrex_etcd_log_entries";
-/// Bytes of the log since the snapshot, at the leader.
 const LOG_BYTES: &str = "interrex_etcd_log_bytes";
-/// Writing one snapshot; seconds.
 const SNAPSHOT_BUILD: &str = "interrex_etcd_snapshot_build_seconds";
+
+/// What the etcd engine reports.
+pub(crate) const TABLE: Table = Table {
+    title: "etcd engine",
+    metrics: &[
+        Metric::counter(
+            CALL_FAILURES,
+            "Calls to etcd that failed, by what is known of their outcome.",
+        )
+        .by(&[
+            Label::open("op"),
+            Label::of("reason", &["unsent", "refused", "unknown"]),
+        ])
+        .when("once one failed"),
+        Metric::counter(DISCONNECTS, "Connections to etcd that were given up."),
+        Metric::histogram(
+            RENEWAL,
+            "From sending a keep-alive of the lease to its answer.",
+        ),
+        Metric::gauge(
+            LEASE_LEFT,
+            "How long the lease is good for, as this master counts; 0 when it is over.",
+        )
+        .when("once this master has campaigned"),
+        Metric::counter(LEASES_LOST, "Leases that were lost."),
+        Metric::gauge(
+            LOG_ENTRIES,
+            "Entries of the log since the snapshot, at the leader.",
+        )
+        .when("once this master has led"),
+        Metric::gauge(
+            LOG_BYTES,
+            "Bytes of the log since the snapshot, at the leader.",
+        )
+        .when("once this master has led"),
+        Metric::histogram(SNAPSHOT_BUILD, "Writing one snapshot."),
+    ],
+};
 
 /// Says what each figure means, for scrapers.
 pub(super) fn describe() {
-    describe_counter!(CALL_FAILURES, "Calls to etcd that failed, by op and reason");
-    describe_counter!(DISCONNECTS, "Connections to etcd that were given up");
-    describe_histogram!(
-        RENEWAL,
-        Unit::Seconds,
-        "From sending a keep-alive of the lease to its answer"
-    );
-    describe_gauge!(
-        LEASE_LEFT,
-        Unit::Seconds,
-        "How long the lease is good for, as this master counts; 0 when it is over"
-    );
-    describe_counter!(LEASES_LOST, "Leases that were lost");
-    describe_gauge!(
-        LOG_ENTRIES,
-        "Entries of the log since the snapshot, at the leader"
-    );
-    describe_gauge!(
-        LOG_BYTES,
-        Unit::Bytes,
-        "Bytes of the log since the snapshot, at the leader"
-    );
-    describe_histogram!(SNAPSHOT_BUILD, Unit::Seconds, "Writing one snapshot");
+    metric::describe(TABLE.metrics);
 }
 
 pub(super) fn called<T>(op: &'static str, outcome: &Result<T, CallError>) {

@@ -32,7 +32,7 @@ mod keys;
 mod limits;
 mod link;
 mod log;
-mod metrics;
+pub(crate) mod metrics;
 mod node;
 mod observer;
 mod opened;

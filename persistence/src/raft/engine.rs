@@ -137,7 +137,8 @@ impl RaftEngine {
 #[async_trait]
 impl PersistenceEngine for RaftEngine {
     async fn open_epoch(&self, epoch: Epoch) -> Result<Recovered, CommitError> {
-        let outcome = self.propose(epoch, LogEntry::OpenEpoch(epoch)).await?;
+        let proposal = self.propose(epoch, LogEntry::OpenEpoch(epoch));
+        let outcome = timed(EngineKind::Raft, "open_epoch", proposal).await?;
         Self::outcome(epoch, outcome)?;
         // Applied here, so everything before it is too. An O(1) clone; the list is made from it on another thread.
         let store = self.node.applied().image().store;
@@ -168,9 +169,8 @@ impl PersistenceEngine for RaftEngine {
 
     async fn confirm(&self, epoch: Epoch) -> Result<(), CommitError> {
         self.check_term(epoch)?;
-        let confirmed = self
-            .read_index(self.node.options().timing.commit_deadline)
-            .await;
+        let asked = self.read_index(self.node.options().timing.commit_deadline);
+        let confirmed = timed(EngineKind::Raft, "confirm", asked).await;
         // Whatever the answer: a later term is another leadership.
         self.check_term(epoch)?;
         match confirmed {

@@ -24,10 +24,14 @@ use super::{
 use crate::{
     election::{LeaderView, Leadership, MasterInfo},
     epoch::Epoch,
+    metrics::store_size,
+    options::EngineKind,
 };
 
 /// How often the figures are recorded and the size of the log is looked at.
 const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
+/// A master that has not answered the leader for this long counts as lost in the figures; twenty heartbeats by default.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The leadership that has been handed out, if it still holds.
 #[derive(Debug)]
@@ -248,7 +252,6 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
             if is.is_some() {
                 let epoch = view.epoch.0;
                 tracing::info!(master, epoch, leader = is, "leader seen");
-                metrics::leader_changed();
             } else {
                 tracing::info!(master, was, "the leader is gone, or not heard of");
             }
@@ -258,7 +261,7 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
     });
 }
 
-/// The id of the master that leads. This one only while a quorum agrees.
+/// The id of the master that leads. This one only while a quorum agrees, another one only while it is heard.
 fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option<String> {
     let leader = metrics.current_leader?;
     if node.has_stopped() {
@@ -268,6 +271,8 @@ fn leader_of(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) -> Option
         sight
             .judge(sight.term, node.options().timing.election_timeout_max)
             .ok()?;
+    } else if node.hearing.is_silent(&node.options().timing) {
+        return None;
     }
     let members = members_of(metrics);
     members
@@ -296,22 +301,51 @@ fn figures(node: &Node, running: &Running) -> LogSize {
     } else {
         Duration::ZERO
     });
-    if let Some(replication) = &raft.replication {
-        let last = raft.last_log_index.unwrap_or(0);
-        for member in members_of(&raft)
-            .iter()
-            .filter(|member| member.node != raft.id)
-        {
-            let matched = replication.get(&member.node).copied().flatten();
-            metrics::lag(
-                &member.info.id,
-                last.saturating_sub(matched.map_or(0, |id| id.index)),
-            );
-        }
-    }
+    quorum_figures(&raft);
+    store_size(EngineKind::Raft, node.applied().image().store.bytes());
     let size = running.log.size();
     metrics::log_size(size);
     size
+}
+
+/// Who is how far behind, and how many may still be lost; zeros on a master that does not lead, which knows neither.
+fn quorum_figures(raft: &RaftMetrics<Types>) {
+    let last = raft.last_log_index.unwrap_or(0);
+    let mut answering = 0;
+    let members = members_of(raft);
+    for member in &members {
+        if member.node == raft.id {
+            answering += usize::from(member.voter);
+            continue;
+        }
+        let matched = raft
+            .replication
+            .as_ref()
+            .map(|replication| replication.get(&member.node).copied().flatten());
+        if let Some(matched) = matched {
+            let behind = last.saturating_sub(matched.map_or(0, |id| id.index));
+            metrics::lag(&member.info.id, Some(behind));
+        } else {
+            metrics::lag(&member.info.id, None);
+        }
+        let heard = raft
+            .heartbeat
+            .as_ref()
+            .and_then(|heard| heard.get(&member.node).copied().flatten());
+        let answers = heard.is_some_and(|heard| heard.elapsed() < ANSWERS_WITHIN);
+        answering += usize::from(member.voter && answers);
+    }
+    let voters = members.iter().filter(|member| member.voter).count();
+    let quorum = voters / 2 + 1;
+    let leads = raft.state == ServerState::Leader;
+    metrics::quorum(
+        voters,
+        if leads {
+            answering.saturating_sub(quorum)
+        } else {
+            0
+        },
+    );
 }
 
 /// Keeps the log within its bytes; within its entries openraft keeps it. `cut_at` is how much had been written when

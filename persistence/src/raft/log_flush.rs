@@ -57,7 +57,11 @@ struct Appended {
 
 /// Whom to tell that a write is durable, or failed; `None` once they have been told.
 #[derive(Debug)]
-pub(super) struct Flushed(Option<Waiters>);
+pub(super) struct Flushed {
+    waiters: Option<Waiters>,
+    /// When it was asked for.
+    began: Instant,
+}
 
 #[derive(Debug)]
 enum Waiters {
@@ -131,7 +135,7 @@ impl OpenLog {
         let end = self.with(|log| {
             self.meter.faults.check()?;
             let end = end_of(&change(log)?);
-            log.flush(true, Some(Flushed(Some(Waiters::Call(tx)))))?;
+            log.flush(true, Some(Flushed::new(Waiters::Call(tx))))?;
             Ok(end)
         })?;
         rx.await.map_err(io::Error::other)??;
@@ -170,7 +174,7 @@ impl OpenLog {
         waiting: Vec<Appended>,
     ) -> io::Result<()> {
         let waiters = Waiters::Appends(waiting, Arc::downgrade(self));
-        log.flush(true, Some(Flushed(Some(waiters))))
+        log.flush(true, Some(Flushed::new(waiters)))
     }
 
     fn flush_waiting(self: &Arc<Self>) -> io::Result<()> {
@@ -250,8 +254,15 @@ impl fmt::Debug for Appended {
 // === impl Flushed ===
 
 impl Flushed {
+    fn new(waiters: Waiters) -> Self {
+        Self {
+            waiters: Some(waiters),
+            began: Instant::now(),
+        }
+    }
+
     fn tell(&mut self, result: &io::Result<()>) {
-        match self.0.take() {
+        match self.waiters.take() {
             Some(Waiters::Appends(appends, log)) => {
                 if let Some(first) = appends.first() {
                     first.meter.faults.dawdle();
@@ -277,6 +288,7 @@ impl Flushed {
 
 impl Callback for Flushed {
     fn send(mut self, result: io::Result<()>) {
+        metrics::synced(self.began.elapsed());
         self.tell(&result);
     }
 }

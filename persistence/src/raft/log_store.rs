@@ -57,8 +57,6 @@ pub(super) struct LogSize {
     pub(super) written: u64,
     /// How many fsyncs there have been since opening.
     pub(super) fsyncs: u64,
-    /// 99 of 100 of them took no longer.
-    pub(super) fsync_p99: Duration,
 }
 
 // === impl LogStore ===
@@ -111,7 +109,6 @@ impl LogStore {
                     bytes: log.on_disk_size(),
                     written: stat.open_chunk.global_end,
                     fsyncs: flushes.sync_batch_count,
-                    fsync_p99: Duration::from_micros(flushes.sync_percentiles.p99_us),
                 })
             })
             .unwrap_or_default()

@@ -22,6 +22,7 @@ mod engine;
 mod epochs;
 mod fresh;
 mod greeting;
+mod hearing;
 mod identity;
 mod leadership;
 mod log_flush;
@@ -29,7 +30,7 @@ mod log_format;
 mod log_store;
 mod membership;
 mod meter;
-mod metrics;
+pub(crate) mod metrics;
 mod network;
 mod node;
 mod offline;
@@ -72,8 +73,9 @@ pub use recover::{Neighbour, RecoverError, Survivor};
 pub(crate) const IDENTITY_FILE: &str = <identity::Identity as identity_file::Identity>::FILE;
 
 /// What a master logs where no filter is given. The consensus libraries tell every step; what an operator needs of it
-/// is said here. Each heartbeat and stream that a dead master misses is none of it.
+/// is said here. Each heartbeat, vote and stream that a dead master misses is none of it.
 pub const LOG_FILTER: &str = "info,openraft=warn,openraft::core::heartbeat=error,\
+    openraft::core::raft_core=error,\
     openraft::replication=error,openraft::engine::handler::replication_handler=error,\
     raft_log=warn,chunked_wal=warn";
 

@@ -32,6 +32,7 @@ use tokio::time::Instant;
 use tonic::{Request, Status, transport::Channel};
 
 use super::{
+    metrics,
     options::RaftTiming,
     reach::Reach,
     snapshot::SnapshotFile,
@@ -261,12 +262,12 @@ impl PeerLink {
         }
     }
 
-    /// It was opened.
-    fn answered(&mut self) {
-        if let Some(reach) = &mut self.reach
-            && let Some(after) = reach.answered(Instant::now())
-        {
-            let peer = &self.member.id;
+    /// It was opened, `began` then.
+    fn answered(&mut self, began: Instant) {
+        let Some(reach) = &mut self.reach else { return };
+        let peer = &self.member.id;
+        metrics::peer_answered(peer, began.elapsed());
+        if let Some(after) = reach.answered(Instant::now()) {
             tracing::info!(peer, ?after, "this master answers again");
         }
     }
@@ -391,9 +392,10 @@ impl RaftNetworkV2<Types> for PeerLink {
     {
         Box::pin(async move {
             self.asked();
+            let began = Instant::now();
             let opened = self.try_stream(input, &option).await;
             if opened.is_ok() {
-                self.answered();
+                self.answered(began);
             }
             self.pace(opened.is_ok()).await;
             opened.map_err(unreachable)

@@ -16,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     disk::StoodAside,
     greeting::Greetings,
+    hearing::Hearing,
     identity::{DataDir, Identity},
     leadership::Guard,
     network::Peers,
@@ -45,6 +46,7 @@ pub(super) struct Node {
     pub(super) peers: Arc<Peers>,
     pub(super) status: Arc<Status>,
     pub(super) greetings: Greetings,
+    pub(super) hearing: Hearing,
     pub(super) guard: Guard,
     pub(super) view: watch::Sender<LeaderView>,
     pub(super) stood_aside: Mutex<StoodAside>,
@@ -73,6 +75,7 @@ impl Node {
             peers: Arc::clone(&ground.peers),
             status: Arc::clone(&ground.status),
             greetings: Greetings::default(),
+            hearing: Hearing::start(),
             view: watch::Sender::new(LeaderView::default()),
             stood_aside: Mutex::default(),
             me: Mutex::new(ground.options.me.clone()),

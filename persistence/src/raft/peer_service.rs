@@ -125,10 +125,12 @@ impl RaftPeer for PeerService {
 
     async fn append(&self, request: Request<RaftFrame>) -> Result<Response<RaftFrame>, Status> {
         let frame = request.into_inner();
+        let entries = self.accept(&frame)?;
+        self.node.hearing.heard();
         let answer = self
             .run()?
             .raft
-            .append_entries(self.accept(&frame)?)
+            .append_entries(entries)
             .await
             .map_err(stopped)?;
         self.answer(frame.from_node, &answer)
@@ -147,6 +149,7 @@ impl RaftPeer for PeerService {
             let taken = frame.and_then(|frame| {
                 addressed(&frame, me)?;
                 welcome(&frame, &node)?;
+                node.hearing.heard();
                 decode::<AppendEntriesRequest<Types>>(&frame.body)
             });
             let request = match taken {

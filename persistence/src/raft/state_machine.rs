@@ -156,12 +156,17 @@ impl RaftStateMachine<Types> for StateMachine {
     where
         S: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
     {
+        let mut took = Duration::ZERO;
         while let Some((entry, responder)) = entries.try_next().await? {
+            // Without what reading the entries takes.
+            let began = Instant::now();
             let outcome = self.0.lock().apply(entry.log_id, entry.payload);
+            took += began.elapsed();
             if let Some(responder) = responder {
                 responder.send(outcome);
             }
         }
+        metrics::applied(took);
         Ok(())
     }
 
@@ -174,13 +179,16 @@ impl RaftStateMachine<Types> for StateMachine {
         _: &SnapshotMeta,
         snapshot: SnapshotFile,
     ) -> io::Result<()> {
+        let began = Instant::now();
         let applied = Arc::clone(&self.0);
         blocking(move || {
             let image = applied.snapshots.install(snapshot)?;
             *applied.lock() = image;
             Ok(())
         })
-        .await
+        .await?;
+        metrics::snapshot_installed(began.elapsed());
+        Ok(())
     }
 
     async fn get_current_snapshot(

@@ -112,6 +112,12 @@ impl LeaderMachine {
         self.queue.len()
     }
 
+    /// Commands that may wait so.
+    #[must_use]
+    pub fn queue_max(&self) -> usize {
+        self.config.queue_max
+    }
+
     /// Whether everything that was submitted has been answered.
     #[must_use]
     pub fn is_idle(&self) -> bool {

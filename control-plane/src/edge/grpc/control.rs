@@ -25,7 +25,7 @@ use tonic::{Request, Response, Status};
 use super::{deadline, drains, drains::request_key, errors, events, list};
 use crate::{
     edge::{cluster, convert, explain, status, validate},
-    metrics::{self, Source},
+    metrics::{self, Queue, Source},
     runtime::{handle::MasterHandle, view::ClusterView},
 };
 
@@ -56,10 +56,13 @@ pub struct Control {
 #[must_use]
 pub fn service(handle: MasterHandle) -> ControlServer<Control> {
     let explanations = Arc::new(Semaphore::new(EXPLAIN_CONCURRENT_MAX));
+    handle.watch_places(Queue::Explanations, &explanations, EXPLAIN_CONCURRENT_MAX);
+    let watchers = Arc::new(Semaphore::new(events::WATCHERS_MAX));
+    handle.watch_places(Queue::EventWatchers, &watchers, events::WATCHERS_MAX);
     let control = Control {
         handle,
         explanations,
-        watchers: Arc::new(Semaphore::new(events::WATCHERS_MAX)),
+        watchers,
     };
     ControlServer::new(control)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -350,6 +353,7 @@ impl Control {
         validate::id("id", &id).map_err(|e| errors::field(&e))?;
         let began = Instant::now();
         let Ok(turn) = timeout(limit, self.explanations.clone().acquire_owned()).await else {
+            metrics::refused(Queue::Explanations);
             return Err(Status::resource_exhausted(format!(
                 "{EXPLAIN_CONCURRENT_MAX} explanations are being made and others wait; try again"
             )));

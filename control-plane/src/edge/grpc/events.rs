@@ -25,6 +25,7 @@ use tonic::Status;
 use super::{errors, list::LIST_SCAN_MAX};
 use crate::{
     edge::validate,
+    metrics::{self, Queue},
     runtime::{
         handle::MasterHandle,
         view::{ClusterView, EventLog},
@@ -104,6 +105,7 @@ pub(super) fn watch(
     let permit = Arc::clone(watchers)
         .try_acquire_owned()
         .map_err(|_none_left| {
+            metrics::refused(Queue::EventWatchers);
             Status::resource_exhausted(format!(
                 "{WATCHERS_MAX} clients follow the event log here; try again later"
             ))

@@ -18,16 +18,18 @@ use std::{convert::Infallible, sync::Arc};
 use axum::{Router, extract::Request, response::Response};
 use tokio::sync::Semaphore;
 
-use crate::{options::rest::RestOptions, runtime::handle::MasterHandle};
+use crate::{metrics::Queue, options::rest::RestOptions, runtime::handle::MasterHandle};
 
 /// The API of one master.
 ///
 /// # Errors
 /// [`reqwest::Error`] where the client for forwarding cannot be built; trying again does not help.
 pub fn router(handle: MasterHandle, options: RestOptions) -> Result<Router, reqwest::Error> {
+    let slots = Arc::new(Semaphore::new(options.concurrent_requests_max));
+    handle.watch_places(Queue::RestRequests, &slots, options.concurrent_requests_max);
     let server = Arc::new(Server {
         forwarder: forward::Forwarder::new(&options)?,
-        slots: Semaphore::new(options.concurrent_requests_max),
+        slots,
         handle,
         options,
     });
@@ -45,5 +47,5 @@ struct Server {
     handle: MasterHandle,
     options: RestOptions,
     forwarder: forward::Forwarder,
-    slots: Semaphore,
+    slots: Arc<Semaphore>,
 }

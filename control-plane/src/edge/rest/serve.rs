@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     edge::convert,
-    metrics::{self, Source},
+    metrics::{self, Queue, Source},
     runtime::{error::RequestError, handle::Role, view::Found},
 };
 
@@ -84,10 +84,10 @@ impl Server {
         body: Body,
     ) -> Result<http::Response<Body>, RestError> {
         let max = self.options.concurrent_requests_max;
-        let _slot = self
-            .slots
-            .try_acquire()
-            .map_err(|_full| RestError::overloaded(max))?;
+        let _slot = self.slots.try_acquire().map_err(|_full| {
+            metrics::refused(Queue::RestRequests);
+            RestError::overloaded(max)
+        })?;
         let limit = self.options.body_bytes_max();
         let body = body::read(body, limit, self.options.body_timeout).await?;
         let forwarded = parts.headers.contains_key(FORWARDED_BY);

@@ -22,7 +22,7 @@ use crate::{
     edge::spark_rpc::{
         FRAME_BYTES_MAX, MASTER_ENDPOINT, SparkRpc, application::Registration, call, dictionaries,
     },
-    metrics,
+    metrics::{self, Queue},
     runtime::peers::{Attached, Peer, SessionId},
 };
 
@@ -219,7 +219,7 @@ impl Connection {
         answer: impl Future<Output = Frame> + Send + 'static,
     ) -> Step {
         if self.answers.len() >= ANSWERS_MAX {
-            metrics::refused("spark");
+            metrics::refused(Queue::SparkAnswers);
             let text =
                 format!("{ANSWERS_MAX} requests of this connection wait already; try again later");
             return Step::send(Frame::Failure { id, text });

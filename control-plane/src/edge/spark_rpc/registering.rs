@@ -178,7 +178,7 @@ fn submit_registration(
     let answer = move |outcome: Outcome| {
         let notice = match outcome {
             Ok(Reply::AppRegistered { app, .. }) => {
-                metrics::registration("spark app", "accepted");
+                metrics::registration("spark_app", "accepted");
                 if !shared
                     .peers
                     .bind(epoch, &Peer::App(app.id.clone()), session)
@@ -198,7 +198,7 @@ fn submit_registration(
                 })
             }
             Err(RequestError::Rejected(rejection)) => {
-                metrics::registration("spark app", "refused");
+                metrics::registration("spark_app", "refused");
                 Notice::Refused(v1::Refused {
                     reason: rejection.to_string(),
                     permanent: true,
@@ -206,7 +206,7 @@ fn submit_registration(
             }
             // It registers again, here or elsewhere.
             Err(error) => {
-                metrics::registration("spark app", "not_leader");
+                metrics::registration("spark_app", "not_leader");
                 tracing::info!(%error, "a registration of Spark is not recorded");
                 return;
             }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     edge::spark_rpc::SparkRpc,
-    metrics,
+    metrics::{self, Queue},
     runtime::tasks::{OnEnd, Tasks},
 };
 
@@ -62,6 +62,9 @@ async fn accept(
     stop: CancellationToken,
 ) {
     let silent = Arc::new(Semaphore::new(SILENT_MAX));
+    spark
+        .handle
+        .watch_places(Queue::NewConnections, &silent, SILENT_MAX);
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         let socket = match accepted {
             Ok((socket, _from)) => socket,
@@ -76,7 +79,7 @@ async fn accept(
             continue;
         }
         let Ok(permit) = Arc::clone(&silent).try_acquire_owned() else {
-            metrics::refused("connections");
+            metrics::refused(Queue::NewConnections);
             continue;
         };
         let (spark, http2) = (Arc::clone(&spark), http2.clone());
@@ -111,7 +114,7 @@ async fn route(
 }
 
 async fn refuse_http1(mut socket: TcpStream) {
-    metrics::refused("http1");
+    metrics::spark_refused("http1");
     let length = HTTP1_REFUSAL.len();
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{HTTP1_REFUSAL}"

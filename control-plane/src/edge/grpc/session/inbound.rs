@@ -22,7 +22,7 @@ use crate::{
         validate,
     },
     messages::master_message,
-    metrics,
+    metrics::{self, Queue},
     runtime::{
         error::RequestError,
         handle::MasterHandle,
@@ -238,7 +238,7 @@ impl Inbound {
             && port.epoch == epoch
             && port.heard.try_send(Heard { session, sequence }).is_err()
         {
-            ::metrics::counter!("interrex_heartbeat_acks_dropped_total").increment(1);
+            metrics::refused(Queue::Heartbeats);
         }
     }
 

@@ -1,0 +1,197 @@
+//! Every question of every dashboard has an answer, on a cluster under load and through a failover.
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::prometheus::{Prometheus, grafana, installed};
+use crate::support::{Cluster, DEADLINE, expect_code, get, start, wait_for};
+
+/// What Grafana makes of `$__rate_interval` when a point is 15 s and a scrape 1 s.
+const RATE_INTERVAL: &str = "16s";
+
+/// Queries that have nothing to show on such a cluster: a part of the query, and why.
+const EMPTY: &[(&str, &str)] = &[
+    (
+        "interrex_etcd_",
+        "this cluster keeps its records with Raft, not in etcd",
+    ),
+    (
+        "interrex_raft_snapshot_build_",
+        "20,000 entries come before the first snapshot",
+    ),
+    (
+        "interrex_raft_snapshot_install_",
+        "nobody is so far behind that it needs a snapshot",
+    ),
+    (
+        "interrex_snapshot_age_seconds",
+        "20,000 entries come before the first snapshot",
+    ),
+];
+
+/// A question of a dashboard.
+struct Question {
+    place: String,
+    expression: String,
+    instant: bool,
+}
+
+fn dashboards() -> Vec<(String, Value)> {
+    let files = std::fs::read_dir(grafana("dashboards")).expect("the folder");
+    let mut all: Vec<_> = files
+        .map(|file| {
+            let path = file.expect("an entry").path();
+            let text = std::fs::read(&path).expect("a file");
+            (
+                path.display().to_string(),
+                serde_json::from_slice(&text).expect("JSON"),
+            )
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all
+}
+
+/// The expression as Grafana sends it when "All" is chosen.
+fn substituted(expression: &str) -> String {
+    expression
+        .replace("$cluster", ".*")
+        .replace("$instance", ".*")
+        .replace("$__rate_interval", RATE_INTERVAL)
+}
+
+fn questions() -> Vec<Question> {
+    let mut all = Vec::new();
+    for (file, dashboard) in dashboards() {
+        let panels = dashboard["panels"].as_array().expect("panels").iter();
+        for panel in panels {
+            for target in panel["targets"].as_array().into_iter().flatten() {
+                all.push(Question {
+                    place: format!("{file}: {}", panel["title"]),
+                    expression: substituted(target["expr"].as_str().expect("an expression")),
+                    instant: target["instant"] == true,
+                });
+            }
+        }
+        for annotation in dashboard["annotations"]["list"]
+            .as_array()
+            .expect("annotations")
+        {
+            all.push(Question {
+                place: format!("{file}: annotation {}", annotation["name"]),
+                expression: substituted(annotation["expr"].as_str().expect("an expression")),
+                instant: false,
+            });
+        }
+    }
+    assert!(all.len() > 100, "only {} questions found", all.len());
+    all
+}
+
+/// Whether an answer has a number in it; a panel shows nothing for "not a number".
+fn has_data(series: &[Value]) -> bool {
+    let number = |point: &Value| {
+        let value = point[1].as_str().and_then(|text| text.parse::<f64>().ok());
+        value.is_some_and(f64::is_finite)
+    };
+    series.iter().any(|one| {
+        let points = one["values"].as_array().into_iter().flatten();
+        points.chain(one.get("value")).any(number)
+    })
+}
+
+/// Work of every kind: drivers by both ways in, an application, one that does not fit, and one that cannot start.
+fn load(cluster: &Cluster) {
+    for _ in 0..5 {
+        expect_code(&cluster.run(&["submit", "--wait", "--", "true"]), 0);
+    }
+    expect_code(&cluster.run(&["run", "--executors", "2", "--", "true"]), 0);
+    cluster.submit(&["--cores", "1000", "--", "true"]);
+    expect_code(
+        &cluster.run(&["submit", "--wait", "--", "/no/such/program"]),
+        10,
+    );
+    expect_code(&cluster.run(&["status", "no-such-driver"]), 5);
+    cluster.json(&["list", "drivers"]);
+    for rest in cluster.addresses("rest") {
+        // One that was just killed answers nothing.
+        get(&rest, "/v1/submissions/status/driver-0");
+    }
+}
+
+#[test]
+fn every_panel_has_data_under_load_and_through_a_failover() {
+    if !installed() {
+        return;
+    }
+    let cluster = Cluster::start(&["--respawn"]);
+    let prometheus = Prometheus::start(&cluster, "1m");
+    load(&cluster);
+    let app = start(&mut cluster.command(&["run", "--executors", "2", "--", "sleep", "3"]));
+    let (old, _) = cluster.leader();
+    cluster.signal(&old, Signal::SIGKILL);
+    load(&cluster);
+    expect_code(&app.finish(), 0);
+    wait_for("all masters answer again", || {
+        (prometheus.value("sum(up)")? > 4.5).then_some(())
+    });
+    // A rate needs two scrapes of whatever came last.
+    let scrapes =
+        |prometheus: &Prometheus| prometheus.value("min(count_over_time(interrex_epoch[5m]))");
+    let before = scrapes(&prometheus).unwrap_or(0.0);
+    wait_for("three more scrapes", || {
+        (scrapes(&prometheus)? >= before + 3.0).then_some(())
+    });
+    let (mut silent, mut answered) = (Vec::new(), Vec::new());
+    for question in questions() {
+        let series = match question.instant {
+            true => prometheus.instant(&question.expression),
+            false => prometheus.range(&question.expression),
+        };
+        let expected = EMPTY
+            .iter()
+            .find(|(part, _)| question.expression.contains(part));
+        match (has_data(&series), expected) {
+            (true, None) | (false, Some(_)) => {}
+            (true, Some((part, reason))) => answered.push(format!(
+                "{}: {part} has data, but: {reason}",
+                question.place
+            )),
+            (false, None) => {
+                silent.push(format!("{}\n    {}", question.place, question.expression))
+            }
+        }
+    }
+    assert!(
+        silent.is_empty(),
+        "nothing to see within {DEADLINE:?}:\n{}",
+        silent.join("\n")
+    );
+    assert!(
+        answered.is_empty(),
+        "not empty any more:\n{}",
+        answered.join("\n")
+    );
+    variables_have_values(&prometheus);
+}
+
+fn variables_have_values(prometheus: &Prometheus) {
+    for (file, dashboard) in dashboards() {
+        let variables = dashboard["templating"]["list"]
+            .as_array()
+            .expect("variables")
+            .iter();
+        for variable in variables.filter(|variable| variable["type"] == "query") {
+            let query = variable["query"]["query"].as_str().expect("a query");
+            let inside = query
+                .strip_prefix("label_values(")
+                .and_then(|rest| rest.strip_suffix(')'));
+            let (selector, label) = inside
+                .and_then(|inside| inside.rsplit_once(", "))
+                .expect("label_values(...)");
+            let values = prometheus.label_values(label, &substituted(selector));
+            let expected = if label == "cluster" { 1 } else { 5 };
+            assert_eq!(values.len(), expected, "{file}: {query}: {values:?}");
+        }
+    }
+}
