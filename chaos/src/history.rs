@@ -29,6 +29,12 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
+    /// What the whole run is, said once at its beginning: `scenario`, `seed`, `command`, and what was started.
+    Run,
+    /// The process of a node runs from now on.
+    Up,
+    /// The process of a node is gone; the value has `how`, and `asked`: somebody has ended it on purpose.
+    Down,
     /// A submission. `id`: its request id; the value of `invoke`: `supervise`, `at_most_once`; of `ok`: `driver`.
     Submit,
     /// A kill of a submission.
@@ -44,13 +50,16 @@ pub enum Op {
     /// An agent offers `cores` and `memory_mib` from now on.
     Offer,
     /// A process has started: `id` and `attempt` name it, the value has `cores`, `memory_mib` `submission`, and
-    /// `heard`: the largest epoch that its agent had heard of when it was ordered.
+    /// `heard`: the largest epoch that its agent had heard of when it was ordered. Live there is no `heard`, and `alone` says
+    /// that the kernel found no other attempt of the submission running, `short` how many cores were not free, `pid`.
     Start,
-    /// All of a process is gone; the value has `success`.
+    /// All of a process is gone; the value has `success`. Live: its work is done, or (`killed`) it was seen to be gone; then
+    /// the time is the latest at which it can have ended.
     End,
     /// A fault begins or ends; `id`: its name. The value has `node`, whom it is done to (`m1`, `m1 w2`, `all`), `hit`, if it
     /// has done something (a fault of which no record has it was not tried), and either `phase`, which is `begin`, `end` or
-    /// `once`, or `until`, when it will be over, in microseconds since the start.
+    /// `once`, or `until`, when it will be over, in microseconds since the start. Live it may have `probe`: the submission that was made
+    /// when it began, to see how long nobody answers.
     Fault,
     /// The faults are over: from here on everything must converge.
     Calm,
@@ -60,7 +69,7 @@ pub enum Op {
     Final,
     /// At the very end: a process that is alive though nothing of the kind should be.
     Alive,
-    /// At the very end: the hash of what a master knows; the value has `hash`, and `at`, how much of the log it has seen.
+    /// At the very end: the hash of what a master knows; the value has `hash`, and `at`, how much of the log it has seen; live also `records`.
     Hash,
     /// Somebody who follows the event log gets an event: the value has its `sequence` and a `digest` of its content, or
     /// `relist`, if what was asked for is no longer kept.

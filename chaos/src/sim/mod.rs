@@ -9,7 +9,7 @@
 mod agent;
 mod app;
 mod batch;
-mod chance;
+pub(crate) mod chance;
 mod client;
 mod clock;
 mod env;

@@ -3,12 +3,14 @@
 //! Exit codes: 0 everything holds, 1 something is broken, 2 nothing is broken but something that was to be tried did
 //! not happen.
 
+mod actors;
 mod check;
+mod live;
 mod sim;
 
 use clap::Subcommand;
 
-use crate::exit::Done;
+use crate::{exit::Done, runtime::single};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,6 +20,8 @@ Examples:
   interrex chaos sim --seed 4711 --report out            a page to look at: out/report.html
   interrex chaos sim --seeds 400 --plant no-agent-fence    a bug on purpose: must be found
   interrex chaos check out/history.jsonl                judges a stored history again
+  interrex chaos live --scenario leader-kill --kills 20    real processes on this machine
+  interrex chaos live --list
 
 Exit codes: 0 everything holds, 1 something is broken, 2 a fault that was to be tried never happened.";
 
@@ -38,6 +42,14 @@ enum ChaosCommand {
     /// Judge a stored history again, whoever wrote it
     #[command(after_help = "Example:\n  interrex chaos check out/history.jsonl --report again")]
     Check(check::CheckArgs),
+    /// In real processes: masters, agents and clients behind fault proxies, killed, stopped and cut off
+    Live(live::LiveArgs),
+    /// The work of a live run; started by agents
+    #[command(hide = true, after_help = "Started by agents of a live run.")]
+    Ledger(actors::LedgerArgs),
+    /// A client of a live run; started by it
+    #[command(hide = true, after_help = "Started by a live run.")]
+    Client(actors::ClientArgs),
 }
 
 /// Runs `interrex chaos`.
@@ -45,5 +57,9 @@ pub(crate) fn run(args: ChaosArgs) -> Done {
     match args.command {
         ChaosCommand::Sim(args) => sim::run(&args),
         ChaosCommand::Check(args) => check::run(&args),
+        // Children die with the thread that started them: these runtimes have only the main thread.
+        ChaosCommand::Live(args) => single()?.block_on(live::run(args)),
+        ChaosCommand::Ledger(args) => actors::ledger(&args),
+        ChaosCommand::Client(args) => single()?.block_on(actors::client(args)),
     }
 }
