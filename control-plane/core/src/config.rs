@@ -94,7 +94,7 @@ pub struct ClusterConfig {
     pub request_retention: Duration,
     /// A dead worker is shown for this long. Default 15 min.
     pub dead_worker_retention: Duration,
-    /// Events kept. Default 10,000.
+    /// Events kept; up to a batch's worth more, because they are forgotten as they were stored. Default 10,000.
     pub retained_events: u32,
 }
 

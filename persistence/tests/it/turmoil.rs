@@ -55,6 +55,17 @@ fn what_was_acknowledged_survives_cuts_and_crashes_in_the_fourth_seeds() {
 }
 
 #[test]
+fn disks_that_lose_what_they_have_synced_are_found_out() {
+    let story = World::with_lying_disks(0).run();
+    let lacks = |text: &String| text.contains("lacks what was acknowledged");
+    assert!(
+        story.violations.iter().any(lacks),
+        "{story}: {:?}",
+        story.violations
+    );
+}
+
+#[test]
 fn the_history_finds_what_must_not_happen() {
     history::finds_what_must_not_happen();
 }

@@ -119,10 +119,7 @@ fn one_master(engine: &str, points: &[(&str, &str)]) {
     let agent = place.agent();
     let mut all = Vec::new();
     for (point, action) in points {
-        place.wait_alive();
-        masters.stop_one(0);
-        let orders = format!("{point}=2*off->1*{action}");
-        masters.start_with(0, |command| command.env("FAILPOINTS", &orders));
+        masters.arm_next_leader(&format!("{point}=2*off->1*{action}"));
         place.wait_alive();
         let mut submitter = Submitter::new(&place, point);
         dies(&mut masters, 0, &mut submitter, true);
@@ -164,12 +161,8 @@ fn a_leader_of_three_that_dies_at_any_point_of_a_submission_loses_and_doubles_no
     let agent = place.agent();
     let mut all = Vec::new();
     for (point, action) in POINTS {
-        let (leader, epoch) = place.leader();
-        let victim = (leader + 1) % MASTERS;
-        masters.stop_one(victim);
-        let orders = format!("{point}=2*off->1*{action}");
-        masters.start_with(victim, |command| command.env("FAILPOINTS", &orders));
-        masters.hand_over_to(victim);
+        let (_, epoch) = place.leader();
+        let victim = masters.arm_next_leader(&format!("{point}=2*off->1*{action}"));
         place.wait_alive();
         let mut submitter = Submitter::new(&place, point);
         dies(&mut masters, victim, &mut submitter, false);
@@ -193,13 +186,7 @@ fn an_order_that_is_held_up_until_another_master_leads_starts_nothing() {
     let place = Place::new();
     let mut masters = place.masters("late", "raft", MASTERS);
     let agent = place.agent();
-    place.wait_alive();
-    let (leader, _) = place.leader();
-    let slow = (leader + 1) % MASTERS;
-    masters.stop_one(slow);
-    let orders = "leading-before-send=1*sleep(2000)";
-    masters.start_with(slow, |command| command.env("FAILPOINTS", orders));
-    masters.hand_over_to(slow);
+    let slow = masters.arm_next_leader("leading-before-send=1*sleep(2000)");
     place.wait_alive();
     let (_, epoch) = place.leader();
     let mut submitter = Submitter::new(&place, "late");

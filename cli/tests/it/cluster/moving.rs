@@ -24,37 +24,35 @@ fn long_job(place: &Place) -> (String, PathBuf, PathBuf) {
     (script, told, end)
 }
 
-#[test]
-fn a_cluster_moves_from_raft_to_sled_and_back_and_its_jobs_run_on() {
-    let place = Place::new();
-    let raft = place.masters("first", "raft", MASTERS);
+/// So many masters with these options.
+type Stage<'a> = (usize, &'a [&'a str]);
+
+/// A cluster of one kind after the other, each with the records of the one before; an agent and its job go along.
+fn moves(place: &Place, [first, second, third]: [Stage<'_>; 3]) {
+    let masters = place.masters_with("first", first.0, first.1);
     let agent = place.agent();
-    let (script, told, end) = long_job(&place);
+    let (script, told, end) = long_job(place);
     assert!(!place.submit("long", &script));
     place.wait_state("long", "RUNNING");
-    let (_, first) = place.leader();
+    let (_, epoch) = place.leader();
     let file = place.save("first.snapshot");
-    // Three more epochs that the agent sees, and the snapshot does not.
-    raft.stop();
+    // Each master that leads meanwhile has one more epoch, which the agent sees and the snapshot does not.
+    masters.stop();
 
-    let sled = place.masters("second", "sled", 1);
+    let masters = place.masters_with("second", second.0, second.1);
     let restored = place.restore(&file);
-    assert!(
-        restored["epoch"].as_u64().expect("an epoch") > first + 1000,
-        "{restored}"
-    );
+    let raised = restored["epoch"].as_u64().expect("an epoch");
+    assert!(raised > epoch + 1000, "{restored}");
     assert_eq!(place.restore(&file)["already"], true);
     place.wait_adopted("long");
-    assert!(
-        place.submit("long", &script),
-        "the same request has one effect"
-    );
+    let again = place.submit("long", &script);
+    assert!(again, "the same request has one effect");
     assert!(!place.submit("short", "exit 0"));
     place.wait_state("short", "FINISHED");
     let file = place.save("second.snapshot");
-    sled.stop();
+    masters.stop();
 
-    let raft = place.masters("third", "raft", MASTERS);
+    let masters = place.masters_with("third", third.0, third.1);
     place.leader();
     let restored = place.restore(&file);
     let formerly = restored["formerly"].as_array().expect("a list");
@@ -67,7 +65,14 @@ fn a_cluster_moves_from_raft_to_sled_and_back_and_its_jobs_run_on() {
     let told = std::fs::read_to_string(told).expect("the job has spoken");
     assert_eq!(told, "begun\nended\n", "it ran once, to its end");
     agent.stop();
-    raft.stop();
+    masters.stop();
+}
+
+#[test]
+fn a_cluster_moves_from_raft_to_sled_and_back_and_its_jobs_run_on() {
+    let place = Place::new();
+    let (raft, sled) = (["--engine", "raft"], ["--engine", "sled"]);
+    moves(&place, [(MASTERS, &raft), (1, &sled), (MASTERS, &raft)]);
     assert_eq!(processes_of(place.dir()), Vec::<String>::new());
 }
 
@@ -79,43 +84,10 @@ fn a_cluster_moves_from_etcd_to_raft_and_back_and_its_job_runs_once() {
     };
     let endpoints = etcd.endpoints(&[0]);
     let on_etcd = ["--engine", "etcd", "--etcd-endpoints", endpoints.as_str()];
-    let first = place.masters_with("first", 2, &on_etcd);
-    let agent = place.agent();
-    let (script, told, end) = long_job(&place);
-    assert!(!place.submit("long", &script));
-    place.wait_state("long", "RUNNING");
-    let file = place.save("etcd.snapshot");
-    first.stop();
-
-    let raft = place.masters("second", "raft", MASTERS);
-    place.leader();
-    assert_eq!(place.restore(&file)["already"], false);
-    place.wait_adopted("long");
-    assert!(
-        place.submit("long", &script),
-        "the same request has one effect"
-    );
-    assert!(!place.submit("short", "exit 0"));
-    place.wait_state("short", "FINISHED");
-    let file = place.save("raft.snapshot");
-    raft.stop();
-
+    let raft = ["--engine", "raft"];
     // A new cluster in the same etcd: under another prefix, since the old one's records are still there.
     let elsewhere = [&on_etcd[..], &["--etcd-prefix", "/interrex/third"]].concat();
-    let third = place.masters_with("third", 2, &elsewhere);
-    place.leader();
-    let restored = place.restore(&file);
-    let formerly = restored["formerly"].as_array().expect("a list");
-    assert_eq!(formerly.len(), 2, "{restored}");
-    place.wait_adopted("long");
-    place.wait_state("short", "FINISHED");
-    assert!(place.submit("long", &script), "and in the third cluster");
-    File::create(&end).expect("a file");
-    place.wait_state("long", "FINISHED");
-    let told = std::fs::read_to_string(told).expect("the job has spoken");
-    assert_eq!(told, "begun\nended\n", "it ran once, to its end");
-    agent.stop();
-    third.stop();
+    moves(&place, [(2, &on_etcd), (MASTERS, &raft), (2, &elsewhere)]);
 }
 
 #[test]

@@ -308,8 +308,20 @@ impl Masters<'_> {
         std::fs::read_to_string(log).unwrap_or_default()
     }
 
+    /// Has another master than now lead (or the only one, again) with these orders for its kill points; its number.
+    pub(super) fn arm_next_leader(&mut self, orders: &str) -> usize {
+        let (leader, _) = self.place.leader();
+        let next = (leader + 1) % self.count;
+        self.stop_one(next);
+        self.start_with(next, |command| command.env("FAILPOINTS", orders));
+        if self.count > 1 {
+            self.hand_over_to(next);
+        }
+        next
+    }
+
     /// Makes master `n` the leader, as soon as it can be.
-    pub(super) fn hand_over_to(&self, n: usize) {
+    fn hand_over_to(&self, n: usize) {
         let to = format!("m{n}");
         wait_for(&format!("{to} leads"), || {
             let handed = self.place.run(&["cluster", "transfer-leader", &to]);

@@ -66,15 +66,8 @@ fn a_restore_that_dies_with_its_leader_serves_nothing_and_is_done_again() {
         ("second", "restore-between-batches=1*off->1*return", MASTERS),
     ] {
         let mut masters = place.masters(name, "raft", count);
-        let (leader, _) = place.leader();
-        let victim = (leader + 1) % count;
-        masters.stop_one(victim);
-        masters.start_with(victim, |command| command.env("FAILPOINTS", orders));
-        if count > 1 {
-            masters.hand_over_to(victim);
-        } else {
-            place.leader();
-        }
+        let victim = masters.arm_next_leader(orders);
+        place.leader();
         interrupted(&place, &mut masters, victim, &file);
         masters.start(victim);
         expect_nothing_served(&place, "q1");

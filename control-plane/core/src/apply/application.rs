@@ -81,14 +81,20 @@ impl ClusterState {
         let reason = if min > EXECUTORS_PER_APP_MAX {
             format!("{min}; at most {EXECUTORS_PER_APP_MAX} executors are possible")
         } else {
-            let max = spec.cores_limit(&self.config)?;
-            if cores <= u64::from(max.0) {
-                return None;
+            let own = spec.cores_limit(&self.config);
+            let users = self.config.user_cores_max;
+            if let Some(max) = own.filter(|max| cores > u64::from(max.0)) {
+                format!(
+                    "{min} executors need {cores} cores, the application may have {}; lower it, or raise cores_max",
+                    max.0
+                )
+            } else {
+                let max = users.filter(|max| cores > u64::from(max.0))?;
+                format!(
+                    "{min} executors need {cores} cores, a user may have {} (user_cores_max); lower it",
+                    max.0
+                )
             }
-            format!(
-                "{min} executors need {cores} cores, the application may have {}; lower it, or raise cores_max",
-                max.0
-            )
         };
         Some(Rejection::Invalid {
             field: "min_executors",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    command::FullReport,
+    command::{FullReport, RunningDriver, Subject},
     effect::{AppNotice, WorkerOrder},
     ids::{AppId, WorkerId},
     machines::{
@@ -32,6 +32,7 @@ impl ClusterState {
     ) -> Reply {
         if let Some(rejection) = self
             .refuse_twin(&id, &spec)
+            .or_else(|| self.refuse_stranger(&id, &report))
             .or_else(|| self.refuse_overtaken(&id, &spec, report.number))
         {
             return Reply::Rejected(rejection);
@@ -104,6 +105,41 @@ impl ClusterState {
             "worker `{id}` is an agent with another work directory (host `{}`, web `{}`); start this one under \
              another --id, or stop that one and wait {:?}",
             known.spec.host, known.spec.web, self.config.worker_timeout
+        );
+        Some(Rejection::Invalid {
+            field: "spec.id",
+            reason,
+        })
+    }
+
+    /// An agent under the id of a worker whose record is lost: nobody can tell whether it is the one that runs what may run
+    /// at most once, unless it says so. Its word counts when the other one's lease must be over.
+    fn refuse_stranger(&self, id: &WorkerId, report: &FullReport) -> Option<Rejection> {
+        if self.workers.contains_key(id) {
+            return None;
+        }
+        let knows = |driver: &Driver| {
+            let this = Subject::Driver {
+                driver: driver.id.clone(),
+                attempt: driver.attempt,
+            };
+            let runs = |running: &RunningDriver| {
+                running.driver == driver.id && running.attempt == driver.attempt
+            };
+            report.drivers.iter().any(runs)
+                || report
+                    .unacknowledged
+                    .iter()
+                    .any(|told| told.subject == this)
+        };
+        let unanswered = self.index.loads.get(id)?.drivers.values().find(|driver| {
+            driver.spec.at_most_once && self.now < self.lost_from(driver) && !knows(driver)
+        })?;
+        let reason = format!(
+            "the record of worker `{id}` is lost, and this agent does not know driver {}, which may run at most once and \
+             may still run there; wait {:?}",
+            unanswered.id,
+            self.lost_from(unanswered).since(self.now)
         );
         Some(Rejection::Invalid {
             field: "spec.id",

@@ -191,6 +191,33 @@ fn a_twin_with_another_work_directory_does_not_give_it_up() {
 }
 
 #[test]
+fn a_stranger_in_the_place_of_a_lost_record_does_not_give_it_up() {
+    let (mut cluster, id) = running(once());
+    let own = cluster.honest_report("w1");
+    cluster.store.workers.remove(&WorkerId::from("w1"));
+    cluster.fail_over();
+    cluster.register("w2", worker(4, 4096));
+    let stranger = WorkerSpec {
+        work_dir_id: "2".to_owned(),
+        incarnation: "2".to_owned(),
+        ..worker(4, 4096)
+    };
+    let mut late = cluster.clone();
+    let refused = cluster.register("w1", stranger.clone());
+    assert!(matches!(refused.reply, Reply::Rejected(_)));
+    stays_one(&mut cluster, &id, 10);
+    // The right one says what it runs, and is adopted.
+    let accepted = cluster.register_with("w1", worker(4, 4096), own);
+    assert_eq!(accepted.reply, Reply::WorkerRegistered);
+    stays_one(&mut cluster, &id, 60);
+    // It does not come: when its lease must be over, the other one may have its place.
+    late.tick_after(secs(20));
+    assert_eq!(late.driver(&id).worker, Some("w2".into()));
+    let accepted = late.register("w1", stranger);
+    assert_eq!(accepted.reply, Reply::WorkerRegistered);
+}
+
+#[test]
 fn an_agent_that_cannot_be_told_from_a_twin_does_not_give_it_up() {
     let unknown = |incarnation: &str| WorkerSpec {
         work_dir_id: String::new(),

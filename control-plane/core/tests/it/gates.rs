@@ -175,6 +175,12 @@ fn a_gate_that_could_never_open_is_refused() {
         ..config()
     };
     refusal(capped, gated(3, app(64, None, None)));
+    let user = ClusterConfig {
+        user_cores_max: Some(interrex_core::resources::Cores(4)),
+        ..config()
+    };
+    let user = refusal(user, gated(3, app(64, Some(2), None)));
+    assert!(user.contains("a user may have 4"), "{user}");
     let many = refusal(config(), gated(u32::MAX, app(64, None, None)));
     assert!(
         many.ends_with("at most 10000 executors are possible"),

@@ -67,8 +67,8 @@ impl Dice {
 }
 
 /// The power fails: of the log in `dir` only the first `synced` bytes, since it was begun, are safe. Some of what follows
-/// may be there too, the last of it in pieces. Returns how many bytes are lost.
-pub(super) fn lose_unsynced(dir: &Path, synced: u64, dice: &mut Dice) -> u64 {
+/// may be there too, the last of it in pieces; as much as `dice` say, or none. Returns how many bytes are lost.
+pub(super) fn lose_unsynced(dir: &Path, synced: u64, dice: Option<&mut Dice>) -> u64 {
     let mut files: Vec<_> = std::fs::read_dir(dir.join("log"))
         .into_iter()
         .flatten()
@@ -83,9 +83,10 @@ pub(super) fn lose_unsynced(dir: &Path, synced: u64, dice: &mut Dice) -> u64 {
     let start: u64 = digits.parse().unwrap();
     let file = OpenOptions::new().write(true).open(&newest).unwrap();
     let length = file.metadata().unwrap().len();
-    let safe = synced.checked_sub(start).unwrap();
+    let safe = synced.saturating_sub(start);
     assert!(safe <= length, "{safe} bytes are synced of {length}");
-    let kept = safe + dice.below(length - safe + 1);
+    let more = dice.map_or(0, |dice| dice.below(length - safe + 1));
+    let kept = safe + more;
     file.set_len(kept).unwrap();
     length - kept
 }

@@ -41,6 +41,8 @@ const CONVERGENCE_MAX: Duration = Duration::from_secs(20);
 const CLOSING_MAX: Duration = Duration::from_secs(20);
 /// Between two commits of one leader.
 const COMMIT_PAUSE: Duration = Duration::from_millis(10);
+/// What disks that lie lose of what they have synced: some batches.
+const LIE_BYTES: u64 = 4096;
 /// Further batches that must be acknowledged once the faults are over.
 const QUIET_BATCHES: usize = 10;
 
@@ -52,6 +54,8 @@ pub(super) struct World {
     hosts: Vec<Host>,
     shared: Shared,
     told: Vec<String>,
+    /// Disks lose the last of what they have synced, too.
+    disks_lie: bool,
 }
 
 /// One master's place; its life comes and goes.
@@ -251,6 +255,15 @@ impl World {
             temp,
             shared: Shared::default(),
             told: Vec::new(),
+            disks_lie: false,
+        }
+    }
+
+    /// The same with disks that break their word, which no master can make up for: something must be found.
+    pub(super) fn with_lying_disks(seed: u64) -> Self {
+        Self {
+            disks_lie: true,
+            ..Self::new(seed)
         }
     }
 
@@ -274,7 +287,10 @@ impl World {
                 continue;
             }
             let leader = *self.shared.leader.borrow();
-            let fault = self.dice.fault(MASTERS, leader);
+            let fault = match self.dice.fault(MASTERS, leader) {
+                _ if self.disks_lie => Fault::Blackout,
+                fault => fault,
+            };
             self.told.push(format!("{:?} {fault:?}", sim.elapsed()));
             lost_bytes += self.strike(&mut sim, fault);
             let length = self.dice.millis(100, 1500);
@@ -379,7 +395,10 @@ impl World {
         if synced == 0 {
             return 0;
         }
-        lose_unsynced(&host.dir, synced, &mut self.dice)
+        if self.disks_lie {
+            return lose_unsynced(&host.dir, synced.saturating_sub(LIE_BYTES), None);
+        }
+        lose_unsynced(&host.dir, synced, Some(&mut self.dice))
     }
 
     fn heal(&mut self, sim: &mut Sim<'_>) {
