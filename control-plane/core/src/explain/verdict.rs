@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Facts, Verdict, WORKERS_LISTED_MAX};
 use crate::{
-    resources::Demand,
+    resources::{Addresses, Demand},
     state::{
         index::place::Gate,
         worker::{Worker, WorkerState},
@@ -24,7 +24,10 @@ pub(super) fn rooms(facts: &impl Facts, demand: &Demand, gate: Gate) -> (u64, u6
             spec.memory.0.saturating_sub(memory.0),
         );
         let all = (u64::from(spec.cores.0), spec.memory.0);
-        now = now.saturating_add(room(demand, gate, free, left));
+        let fits = room(demand, gate, free, left);
+        if fits > 0 && !holds_unoffered(facts, worker) {
+            now = now.saturating_add(fits);
+        }
         empty = empty.saturating_add(room(demand, gate, all, offered));
     }
     (now, empty)
@@ -102,11 +105,14 @@ fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
         );
     }
     let (cores, memory) = facts.in_use(&worker.id);
-    if cores > spec.cores || memory > spec.memory {
-        return says(
+    let shrunk = || {
+        says(
             "offers less than it holds",
             "offers less than what runs there holds",
-        );
+        )
+    };
+    if cores > spec.cores || memory > spec.memory {
+        return shrunk();
     }
     let free = (spec.cores.0 - cores.0, spec.memory.0 - memory.0);
     let mut lacks = Vec::new();
@@ -131,6 +137,10 @@ fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
         }
     }
     let Some((kind, _)) = lacks.first() else {
+        // Asked last, because it costs what runs there.
+        if holds_unoffered(facts, worker) {
+            return shrunk();
+        }
         return says(FITS, FITS);
     };
     let words: Vec<_> = lacks.iter().map(|(_, words)| words.as_str()).collect();
@@ -145,22 +155,35 @@ fn lack(what: &str, free: u64, offered: u64, unit: &str) -> String {
 /// Offered addresses of a resource that something holds. Costs what runs there.
 fn held(facts: &impl Facts, worker: &Worker, resource: &str) -> u64 {
     let offered = worker.spec.resources.get(resource);
-    let counts = |addresses: Option<&Vec<String>>| {
-        addresses.map_or(0, |held| {
-            let is_offered = |address: &&String| offered.is_some_and(|o| o.contains(*address));
-            held.iter().filter(is_offered).count()
-        })
+    let is_offered = |address: &&String| offered.is_some_and(|o| o.contains(*address));
+    let all = holdings(facts, worker);
+    let held = all.iter().filter_map(|held| held.get(resource)).flatten();
+    held.filter(is_offered).count() as u64
+}
+
+/// Whether something holds an address that the worker does not offer any more. Costs what runs there.
+fn holds_unoffered(facts: &impl Facts, worker: &Worker) -> bool {
+    let is_offered = |name: &String, address: &String| {
+        let offered = worker.spec.resources.get(name);
+        offered.is_some_and(|offered| offered.contains(address))
     };
+    holdings(facts, worker)
+        .iter()
+        .flatten()
+        .any(|(name, held)| held.iter().any(|address| !is_offered(name, address)))
+}
+
+/// The addresses that each driver and executor of a worker holds.
+fn holdings(facts: &impl Facts, worker: &Worker) -> Vec<Addresses> {
     let drivers = facts.drivers_on(&worker.id);
     let drivers = drivers.iter().filter_map(|id| facts.driver(id));
     let executors = facts.executors_on(&worker.id);
     let executors = executors
         .iter()
         .filter_map(|(app, id)| facts.executor(app, *id));
-    let held = drivers
-        .map(|driver| counts(driver.resources.get(resource)))
-        .chain(executors.map(|executor| counts(executor.resources.get(resource))));
-    held.sum::<usize>() as u64
+    let drivers = drivers.map(|driver| driver.resources.clone());
+    let executors = executors.map(|executor| executor.resources.clone());
+    drivers.chain(executors).collect()
 }
 
 /// `what`, and why if somebody said so.

@@ -334,6 +334,30 @@ fn a_shut_gate_says_how_many_fit() {
 }
 
 #[test]
+fn a_worker_that_offers_less_than_it_holds_says_so_whatever_it_is() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    cluster.register("w1", gpu_worker(8, 4096, &["0", "1"]));
+    let gpus = ApplicationSpec {
+        resources_per_executor: Amounts::from([("gpu".to_owned(), 1)]),
+        ..app(1, Some(1), None)
+    };
+    let holder = cluster.register_app("a", gpus);
+    assert_eq!(cluster.placement(&holder).len(), 2);
+    // Started again without the devices, and with all the cores that could be wished for.
+    let report = cluster.honest_report("w1");
+    cluster.register_with("w1", worker(8, 4096), report);
+    let waiting = cluster.register_app("b", app(1, Some(1), Some(1)));
+    let explained = of(&cluster, &Topic::App(waiting.clone()));
+    let said = verdicts(&explained.waits[0]);
+    assert_eq!(said, ["w1: offers less than what runs there holds"]);
+    for executor in 0..2 {
+        assert!(cluster.placement(&waiting).is_empty());
+        cluster.report_executor(&holder, executor, exited(0));
+    }
+    assert_eq!(cluster.placement(&waiting).len(), 1, "it fits again");
+}
+
+#[test]
 fn each_profile_that_waits_is_explained_by_itself() {
     let mut cluster = cluster(ClusterConfig::default());
     let id = cluster.register_app("a", app(1, Some(1), None));
