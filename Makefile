@@ -8,11 +8,12 @@ POINTS := --features interrex/kill-points
 DEV ?=
 BENCH ?= failover --rounds 20
 
-.PHONY: help setup dev build test verify lint unit fix bench dashboards docs dashboards-schema
+.PHONY: help setup dev build test test-spark verify lint unit fix bench dashboards docs dashboards-schema
 
 help:
 	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
 	@echo "make test     check format, lints and docs, and run every test; what CI runs"
+	@echo "make test-spark   fetch Spark from PyPI (800 MB, kept in ~/.cache/interrex/spark), and run real jobs on a cluster"
 	@echo "make fix      format, and apply what the linter can fix"
 	@echo "make docs     write what is made from code: docs/metrics.md and grafana/dashboards"
 	@echo "make bench    build for speed and measure: make bench BENCH=\"submit --clients 1,16\""
@@ -29,6 +30,11 @@ dev: build
 	@exec $(TARGET)/debug/interrex dev $(DEV)
 
 test: verify
+
+# Needs Java 17 and Python; fetches two lines of Spark once.
+test-spark: build
+	./scripts/fetch-spark.sh
+	INTERREX_SPARK_TESTS=1 $(CARGO) test -p interrex --test it -- --nocapture cluster::spark
 
 verify: setup lint unit
 

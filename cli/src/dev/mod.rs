@@ -65,6 +65,9 @@ pub(crate) struct DevArgs {
     /// Memory that each agent offers
     #[arg(long, default_value = "4GiB", value_parser = checked_memory)]
     memory: String,
+    /// An installation of Spark that each agent offers; may be repeated, one of each line
+    #[arg(long, value_name = "DIR")]
+    spark_home: Vec<PathBuf>,
 }
 
 fn checked_memory(text: &str) -> Result<String, String> {
@@ -179,7 +182,9 @@ fn layout(args: &DevArgs, block: Option<&Block>) -> Result<Layout, Failure> {
         cores: args.cores,
         memory: args.memory.clone(),
     };
-    Layout::new(absolute(&args.data_dir)?, size, ports)
+    let homes: Result<Vec<PathBuf>, Failure> =
+        args.spark_home.iter().map(|h| absolute(h)).collect();
+    Ok(Layout::new(absolute(&args.data_dir)?, size, ports)?.with_spark_homes(homes?))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -71,6 +71,7 @@ pub(crate) struct Layout {
     joining: Vec<MasterPlace>,
     size: Size,
     config: Option<PathBuf>,
+    spark_homes: Vec<PathBuf>,
 }
 
 /// What must not change while the data directory is kept: the masters' identities are bound to it.
@@ -139,6 +140,7 @@ impl Layout {
             joining: Vec::new(),
             size,
             config: None,
+            spark_homes: Vec::new(),
         })
     }
 
@@ -161,6 +163,12 @@ impl Layout {
     /// Hands `config` on to every process.
     pub(crate) fn with_config(mut self, config: Option<PathBuf>) -> Self {
         self.config = config;
+        self
+    }
+
+    /// The installations of Spark that every agent offers.
+    pub(crate) fn with_spark_homes(mut self, homes: Vec<PathBuf>) -> Self {
+        self.spark_homes = homes;
         self
     }
 
@@ -254,6 +262,9 @@ impl Layout {
             ("--web", &agent.web),
         ] {
             args.extend([option.into(), value.into()]);
+        }
+        for home in &self.spark_homes {
+            args.extend(["--spark-home".into(), home.into()]);
         }
         args
     }

@@ -33,7 +33,8 @@ pub struct SparkSubmission {
     pub client_version: String,
 }
 
-/// The capability that a worker must offer to run a [`DriverPayload::Spark`].
+/// The capability that a worker must offer to run a [`DriverPayload::Spark`] of an unknown version; with a version, or
+/// to run executors of a driver that speaks Spark's protocol, `-` and its line are appended: `spark-3.5`.
 pub const SPARK_CAPABILITY: &str = "spark";
 
 /// What a driver runs.
@@ -72,6 +73,28 @@ pub struct DriverSpec {
     pub at_most_once: bool,
 }
 
+// === impl SparkSubmission ===
+
+impl SparkSubmission {
+    /// The line of the client, `4.1` for `4.1.4`; `None` where it does not say a version.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let mut numbers = self.client_version.split('.');
+        let (major, minor) = (numbers.next()?, numbers.next()?);
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        (is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
+    }
+
+    /// What a worker must offer to run it.
+    #[must_use]
+    pub fn capability(&self) -> String {
+        match self.line() {
+            Some(line) => format!("{SPARK_CAPABILITY}-{line}"),
+            None => SPARK_CAPABILITY.to_owned(),
+        }
+    }
+}
+
 // === impl SparkDriver ===
 
 impl SparkDriver {
@@ -90,7 +113,7 @@ impl DriverSpec {
     pub fn demand(&self) -> Demand {
         let capability = match &self.payload {
             DriverPayload::Command(_) => None,
-            DriverPayload::Spark(_) => Some(SPARK_CAPABILITY.to_owned()),
+            DriverPayload::Spark(spark) => Some(spark.capability()),
         };
         Demand {
             cores: self.cores,

@@ -9,6 +9,7 @@ use crate::{
     metrics,
     outbox::REPORTS_MAX,
     process::{Launch, WorkKey},
+    spark::submission,
     worker::{
         Now, WORK_MAX,
         report::{EndReason, Outcome},
@@ -36,14 +37,17 @@ impl WorkerMachine {
             return;
         }
         let spec = order.spec.unwrap_or_default();
-        let Some(command) = spec.command else {
-            let message = if spec.spark.is_some() {
-                "this agent does not offer the capability `spark`: submit a plain command"
-            } else {
-                "field `spec.command` is missing"
-            };
-            self.report(&key, Outcome::failed(message), now, actions);
-            return;
+        let command = match (spec.command, &spec.spark) {
+            (Some(command), _) => Ok(command),
+            (None, Some(spark)) => submission::command(spark, &self.options.spec.capabilities),
+            (None, None) => Err("field `spec.command` is missing".to_owned()),
+        };
+        let command = match command {
+            Ok(command) => command,
+            Err(message) => {
+                self.report(&key, Outcome::failed(message), now, actions);
+                return;
+            }
         };
         let launch = Launch {
             key,

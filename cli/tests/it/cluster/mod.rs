@@ -17,4 +17,5 @@ mod membership;
 mod moving;
 mod place;
 mod restoring;
+mod spark;
 mod wordcount;

@@ -3,6 +3,8 @@
 //! An executor runs with the classes of its driver's line or not at all, so each line is a capability of its own, and
 //! the scheduler sends here only what can run here.
 
+pub(crate) mod submission;
+
 use std::{
     collections::BTreeMap,
     env,
