@@ -23,6 +23,9 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 /// The time between two reads of one client.
 const READ_EVERY: Duration = Duration::from_millis(900);
 
+/// Reads that do not begin at the master that answered last.
+const ELSEWHERE_PERCENT: f64 = 30.0;
+
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct Open {
@@ -148,7 +151,13 @@ impl Client {
                 .any(|open| open.starts_with("read-") && open.ends_with(&format!("-{submission}")));
             if !busy {
                 env.note(self.node(), Kind::Invoke, Op::Status, &submission);
+                let usual = self.leader;
+                if env.chance.percent(ELSEWHERE_PERCENT) {
+                    // As somebody who has not followed the leader: a deposed one may still believe.
+                    self.leader = env.chance.index(env.plan.masters);
+                }
                 self.begin(name, Request::Status { submission }, env);
+                self.leader = usual;
             }
         }
         self.work(env);

@@ -11,7 +11,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use interrex_control_plane::{
     records::{decode_all, encode_batch},
-    runtime::view::{ClusterView, EventLog},
+    runtime::{
+        peer::Peer,
+        view::{ClusterView, EventLog},
+    },
 };
 use interrex_core::{
     command::Command,
@@ -31,7 +34,7 @@ use super::{
     clock::At,
     env::{CallId, Env, Happening, Response},
     net::{ConnId, End, Node},
-    plant::Plant,
+    plant::{self, Plant},
     store::{Answer, Op, OpId},
 };
 use crate::history;
@@ -48,13 +51,6 @@ const REQUEST_DEADLINE: Duration = Duration::from_secs(5);
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 /// Applications of the state after which its invariants are looked at.
 const VALIDATE_EVERY: u64 = 4;
-
-/// Whom a session is of.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Peer {
-    Worker(WorkerId),
-    App(AppId),
-}
 
 /// Who waits for an answer of the machine.
 #[derive(Debug, Clone)]
@@ -310,6 +306,7 @@ impl Master {
             decoded.entities,
             now,
         );
+        let machine = plant::in_leader(machine, env.plant);
         if !machine.state().inconsistencies().is_empty() {
             let what = format!(
                 "records do not fit together: {:?}",

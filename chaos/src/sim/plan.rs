@@ -9,6 +9,12 @@ use interrex_proto::v1;
 
 use super::chance::Chance;
 
+/// How long a world may need to come to rest that has nothing left to run: elections, leases, timeouts, and what clients
+/// repeat until they give up.
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
+/// The longest wait before one more run of something (back-off, lease, kill).
+const PAUSE_BETWEEN: Duration = Duration::from_secs(10);
+
 /// A program of the simulated world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Job {
@@ -224,6 +230,30 @@ impl Plan {
             clock_off: chance.time(Duration::ZERO, Duration::from_secs(3)),
             cluster: cluster(),
         }
+    }
+}
+
+// === impl Plan: how long it may take ===
+
+impl Plan {
+    /// How long everything may take to come to rest when the faults are over: as if one worker had to run all of it, one
+    /// after the other, and all of it twice.
+    #[must_use]
+    pub(crate) fn rests_within(&self) -> Duration {
+        let jobs = self
+            .jobs
+            .iter()
+            .map(|(_, job)| job.runs * 2 + PAUSE_BETWEEN);
+        let apps = self.apps.iter().map(|app| {
+            let executors = app.spec.executor_limit.unwrap_or(1);
+            let runs = if app.spec.completes {
+                app.executor.runs * 2 + PAUSE_BETWEEN
+            } else {
+                Duration::ZERO
+            };
+            app.works + runs * executors
+        });
+        SETTLES_WITHIN + jobs.sum::<Duration>() + apps.sum::<Duration>()
     }
 }
 

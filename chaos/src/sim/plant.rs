@@ -1,9 +1,12 @@
 //! Planted bugs: each breaks one promise on purpose, so that the oracle can be tested. A simulator that does not find
 //! them within a few hundred seeds proves nothing.
 //!
-//! They live in the simulated pumps and their surroundings, not in the machines: production code carries none of them.
+//! They live in the simulated pumps and their surroundings, not in the machines: production code carries none of them. One
+//! cannot be made from outside, and is in the core behind a feature that no build has that is used.
 
 use std::str::FromStr;
+
+use interrex_core::leader::LeaderMachine;
 
 /// One planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +21,8 @@ pub enum Plant {
     LostOutbox,
     /// A repeated submission counts as a new one.
     NonIdempotentSubmission,
-    /// A process that was reported twice is booked twice.
+    /// A process that was reported twice is booked twice. In the core, and only in builds with the feature `planted-bugs`.
+    #[cfg(feature = "planted-bugs")]
     DoubleCount,
     /// Nobody looks at what waits when a worker is lost.
     SchedulerNotRun,
@@ -30,16 +34,32 @@ pub enum Plant {
     ReplyAfterStepDown,
 }
 
+/// Plants in a leader what cannot be planted around it.
+#[cfg(feature = "planted-bugs")]
+pub(super) fn in_leader(mut machine: LeaderMachine, plant: Option<Plant>) -> LeaderMachine {
+    if plant == Some(Plant::DoubleCount) {
+        machine.plant_double_count();
+    }
+    machine
+}
+
+/// Plants in a leader what cannot be planted around it: nothing, in this build.
+#[cfg(not(feature = "planted-bugs"))]
+pub(super) fn in_leader(machine: LeaderMachine, _plant: Option<Plant>) -> LeaderMachine {
+    machine
+}
+
 // === impl Plant ===
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: &[Self] = &[
         Self::AckBeforeCommit,
         Self::NoStoreFence,
         Self::NoAgentFence,
         Self::LostOutbox,
         Self::NonIdempotentSubmission,
+        #[cfg(feature = "planted-bugs")]
         Self::DoubleCount,
         Self::SchedulerNotRun,
         Self::StaleRead,
@@ -56,6 +76,7 @@ impl Plant {
             Self::NoAgentFence => "no-agent-fence",
             Self::LostOutbox => "lost-outbox",
             Self::NonIdempotentSubmission => "non-idempotent-submission",
+            #[cfg(feature = "planted-bugs")]
             Self::DoubleCount => "double-count",
             Self::SchedulerNotRun => "scheduler-not-run",
             Self::StaleRead => "stale-read",
@@ -70,8 +91,9 @@ impl FromStr for Plant {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
-            .into_iter()
+            .iter()
             .find(|plant| plant.name() == text)
+            .copied()
             .ok_or_else(|| {
                 let names: Vec<_> = Self::ALL.iter().map(|plant| plant.name()).collect();
                 format!(

@@ -27,10 +27,6 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const ELECTION_TIMEOUT: Duration = Duration::from_millis(400);
 /// How long a broken link is not noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
-/// How long everything may take to come to rest when the faults are over.
-///
-/// One worker may have to run all that has gathered, each for up to half a minute, some of it twice.
-const CONVERGES_WITHIN: Duration = Duration::from_secs(600);
 /// Events of one world; more mean that something spins.
 const EVENTS_MAX: u64 = 3_000_000;
 
@@ -114,7 +110,7 @@ impl World {
             self.happen(happening);
             if !self.env.calm && self.env.now >= faults_end {
                 self.calm();
-                give_up = self.env.now.plus(CONVERGES_WITHIN);
+                give_up = self.env.now.plus(self.env.plan.rests_within());
             }
             if looks && self.env.calm && self.is_at_rest() {
                 self.env.note("nemesis", Kind::Info, Op::Converged, "");

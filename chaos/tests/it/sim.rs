@@ -34,7 +34,7 @@ fn shown(report: &SeedReport) -> String {
 fn every_promise_is_kept_in_every_world() {
     let mut broken = Vec::new();
     let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
-    sim::run_all(0..seeds(200), None, threads(), |report| {
+    sim::run_all(0..seeds(1_000), None, threads(), |report| {
         for (fault, count) in &report.hits {
             *hits.entry(fault).or_default() += count;
         }
@@ -52,7 +52,7 @@ fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
     for plant in Plant::ALL {
         let mut found = None;
-        sim::run_all(0..seeds(400), Some(plant), threads(), |report| {
+        sim::run_all(0..seeds(400), Some(*plant), threads(), |report| {
             if let Some(first) = report.violations.first() {
                 found = Some((report.seed, first.clone()));
             }

@@ -16,6 +16,7 @@ pub mod dispatcher;
 pub mod error;
 pub mod handle;
 pub mod heartbeats;
+pub mod peer;
 pub mod port;
 pub mod restore;
 pub mod role;

@@ -18,6 +18,7 @@ use prost::Message;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use super::peer::Peer;
 use crate::metrics::{self, Queue};
 
 /// Frames that may wait in one session's queue.
@@ -30,13 +31,6 @@ pub(crate) const SESSIONS_MAX: usize = 65_536;
 /// Names one stream of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId(u64);
-
-/// Who a session speaks for, once it has registered in the current epoch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Peer {
-    Worker(WorkerId),
-    App(AppId),
-}
 
 /// All sessions of this master.
 #[derive(Debug, Default)]

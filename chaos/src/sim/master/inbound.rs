@@ -1,35 +1,36 @@
 //! What peers and clients say to a master, as the sessions and edges of the control plane take it.
 
-use super::super::env::CallId;
-use super::super::env::Env;
-use super::super::env::Request;
-use super::super::env::Response;
-use super::super::net::ConnId;
-use super::super::net::Frame;
-use super::super::net::Way;
-use super::super::plan::Job;
-use super::super::plant::Plant;
-use super::super::store::Op;
-use super::words::events_after;
-use super::{DRAIN_DEADLINE, Master, Peer, REQUEST_DEADLINE, Role, Waiter, driver_spec, seen};
-use interrex_control_plane::edge::convert;
-use interrex_control_plane::edge::grpc::reports;
-use interrex_control_plane::edge::grpc::session::registrations;
-use interrex_control_plane::edge::grpc::session::requests;
-use interrex_core::command::Command;
-use interrex_core::command::WorkersNamed;
-use interrex_core::ids::AppId;
-use interrex_core::ids::RequestId;
-use interrex_core::ids::WorkerId;
-use interrex_core::leader::Heartbeat;
-use interrex_core::leader::Ticket;
-use interrex_persistence::epoch;
-use interrex_proto::v1;
-use interrex_proto::v1::MasterFrame;
-use interrex_proto::v1::PeerFrame;
-use interrex_proto::v1::master_frame::Body;
-use interrex_proto::v1::peer_frame;
 use std::sync::Arc;
+
+use interrex_control_plane::{
+    edge::{
+        convert,
+        grpc::session::{
+            frames::{self, Asked, Taken},
+            registrations,
+        },
+    },
+    runtime::peer::Peer,
+};
+use interrex_core::{
+    command::{Command, Report, WorkersNamed},
+    ids::{Epoch, RequestId, WorkerId},
+    leader::{Heartbeat, Ticket},
+};
+use interrex_persistence::epoch;
+use interrex_proto::v1::{self, MasterFrame, PeerFrame, master_frame::Body};
+
+use super::{
+    super::{
+        env::{CallId, Env, Request, Response},
+        net::{ConnId, Frame, Way},
+        plan::Job,
+        plant::Plant,
+        store::Op,
+    },
+    DRAIN_DEADLINE, Master, REQUEST_DEADLINE, Role, Waiter, driver_spec, seen,
+    words::events_after,
+};
 
 // === impl Master ===
 
@@ -59,38 +60,89 @@ impl Master {
         if !self.sessions.contains(&conn) {
             return;
         }
-        let PeerFrame { seen_epoch, body } = frame;
-        let Some(body) = body else { return };
-        let epoch = match &self.role {
-            Role::Leading(leader) => leader.epoch,
-            Role::Standby | Role::Opening { .. } => {
-                if !matches!(
-                    body,
-                    peer_frame::Body::Heartbeat(_) | peer_frame::Body::StaleEpoch(_)
-                ) {
-                    self.send(conn, 0, Body::Standby(v1::Standby::default()), env);
-                }
-                return;
-            }
+        let leads = match &self.role {
+            Role::Leading(leader) => Some(Epoch(leader.epoch)),
+            Role::Standby | Role::Opening { .. } => None,
         };
-        let stale = matches!(body, peer_frame::Body::StaleEpoch(_));
-        if seen_epoch > epoch || stale {
+        let Taken {
+            seen_more,
+            heard_of,
+            asked,
+        } = frames::take(leads, || self.peer_of(conn), frame);
+        if seen_more || matches!(asked, Asked::Verify(_)) {
             env.hit("newer-epoch-seen");
             self.verify(env);
         }
-        match body {
-            peer_frame::Body::RegisterWorker(register) => self.register_worker(conn, register, env),
-            peer_frame::Body::RegisterApplication(register) => {
-                self.register_app(conn, register, env)
+        if let Some(worker) = heard_of {
+            self.heard_of(worker, env);
+        }
+        let epoch = leads.unwrap_or_default().0;
+        match asked {
+            Asked::Nothing | Asked::Verify(_) => {}
+            Asked::Senseless(what) => env.broken(self.node(), what),
+            Asked::Standby => self.send(conn, 0, Body::Standby(v1::Standby::default()), env),
+            Asked::Reregister(reason) | Asked::Outdated(reason) => {
+                let reason = reason.to_owned();
+                let body = Body::Reregister(v1::Reregister { reason });
+                self.send(conn, epoch, body, env);
             }
-            peer_frame::Body::StaleEpoch(_) => {}
-            body @ (peer_frame::Body::Heartbeat(_)
-            | peer_frame::Body::Report(_)
-            | peer_frame::Body::UnregisterApplication(_)
-            | peer_frame::Body::RequestExecutors(_)
-            | peer_frame::Body::KillExecutors(_)) => self.registered_frame(conn, epoch, body, env),
+            Asked::RegisterWorker(register) => self.register_worker(conn, register, env),
+            Asked::RegisterApplication(register) => self.register_app(conn, register, env),
+            Asked::Heartbeat {
+                worker,
+                sequence,
+                said,
+            } => self.heard((conn, sequence), &worker, said, env),
+            Asked::Report { worker, report, .. } => match report {
+                Ok(report) => self.submit_report(worker, report, env),
+                Err(error) => env.broken(self.node(), &error.to_string()),
+            },
+            Asked::Request(command) => self.submit(command, Waiter::Request(conn), env),
+            // No simulated peer asks for what cannot be.
+            Asked::Refused { reason, .. } => env.broken(self.node(), &reason),
         }
         self.act(env);
+    }
+
+    fn peer_of(&self, conn: ConnId) -> Option<Peer> {
+        match &self.role {
+            Role::Leading(leader) => leader.peers.get(&conn).cloned(),
+            Role::Standby | Role::Opening { .. } => None,
+        }
+    }
+
+    fn heard_of(&mut self, worker: WorkerId, env: &Env) {
+        let now = self.now(env);
+        if let Role::Leading(leader) = &mut self.role {
+            leader.beats.entry(worker).or_insert((now, None)).0 = now;
+        }
+    }
+
+    /// The heartbeat will be acknowledged if this master still leads.
+    fn heard(
+        &mut self,
+        (conn, sequence): (ConnId, u64),
+        worker: &WorkerId,
+        said: Heartbeat,
+        env: &mut Env,
+    ) {
+        let me = (self.index, self.life);
+        if let Role::Leading(leader) = &mut self.role {
+            if let Some(beat) = leader.beats.get_mut(worker) {
+                beat.1 = Some(said);
+            }
+            let op = env.ask_store(me, Op::Confirm(epoch::Epoch(leader.epoch)));
+            leader.heartbeats.insert(op, (conn, sequence));
+        }
+    }
+
+    fn submit_report(&mut self, worker: WorkerId, report: Report, env: &Env) {
+        let now = self.now(env);
+        if let Role::Leading(leader) = &mut self.role {
+            let command = Command::Report { worker, report };
+            let deadline = now.plus(REQUEST_DEADLINE);
+            leader.machine.submit(None, command, deadline, now);
+        }
     }
 
     /// Asks the store whether it still leads.
@@ -111,13 +163,6 @@ impl Master {
         register: v1::RegisterWorker,
         env: &mut Env,
     ) {
-        if let Role::Leading(leader) = &self.role
-            && register.seen_epoch.is_some_and(|seen| seen < leader.epoch)
-        {
-            let reason = "this registration is older than this leadership".to_owned();
-            let body = Body::Reregister(v1::Reregister { reason });
-            return self.send(conn, leader.epoch, body, env);
-        }
         match registrations::worker_command(register) {
             Ok((command, worker, _senseless)) => {
                 self.submit(command, Waiter::Worker(conn, worker), env);
@@ -136,86 +181,6 @@ impl Master {
             Ok(command) => self.submit(command, Waiter::App(conn), env),
             Err(error) => env.broken(self.node(), &error.to_string()),
         }
-    }
-
-    pub(super) fn registered_frame(
-        &mut self,
-        conn: ConnId,
-        epoch: u64,
-        body: peer_frame::Body,
-        env: &mut Env,
-    ) {
-        let now = self.now(env);
-        let me = (self.index, self.life);
-        let Role::Leading(leader) = &mut self.role else {
-            return;
-        };
-        match (leader.peers.get(&conn).cloned(), body) {
-            (None, _) => {
-                let reason = "this session has not registered in this epoch".to_owned();
-                let body = Body::Reregister(v1::Reregister { reason });
-                self.send(conn, epoch, body, env);
-            }
-            (Some(Peer::Worker(worker)), body) => {
-                let said = leader.beats.entry(worker.clone()).or_insert((now, None));
-                said.0 = now;
-                if let peer_frame::Body::Heartbeat(heartbeat) = &body {
-                    said.1 = Some(Heartbeat {
-                        digest: heartbeat.digest,
-                        not_accepting: heartbeat.not_accepting.clone(),
-                    });
-                    let op = env.ask_store(me, Op::Confirm(epoch::Epoch(epoch)));
-                    leader.heartbeats.insert(op, (conn, heartbeat.sequence));
-                }
-                if let peer_frame::Body::Report(message) = body {
-                    match reports::report(message) {
-                        Ok(report) => {
-                            let command = Command::Report { worker, report };
-                            let twice = env.plant == Some(Plant::DoubleCount);
-                            let deadline = now.plus(REQUEST_DEADLINE);
-                            leader.machine.submit(None, command, deadline, now);
-                            if twice {
-                                leader.count_twice(now);
-                            }
-                        }
-                        Err(error) => env.broken(self.node(), &error.to_string()),
-                    }
-                }
-            }
-            (Some(Peer::App(app)), body) => self.app_frame(conn, app, body, env),
-        }
-    }
-
-    pub(super) fn app_frame(
-        &mut self,
-        conn: ConnId,
-        app: AppId,
-        body: peer_frame::Body,
-        env: &mut Env,
-    ) {
-        let command = match body {
-            peer_frame::Body::UnregisterApplication(message) => Command::UnregisterApplication {
-                app,
-                failed: message.failed,
-                message: message.message,
-            },
-            peer_frame::Body::RequestExecutors(message) => {
-                match requests::executors(&app, message) {
-                    Ok(command) => command,
-                    Err(error) => return env.broken(self.node(), &error.to_string()),
-                }
-            }
-            peer_frame::Body::KillExecutors(message) => match requests::kill(&app, message) {
-                Ok(command) => command,
-                Err(error) => return env.broken(self.node(), &error.to_string()),
-            },
-            peer_frame::Body::Heartbeat(_)
-            | peer_frame::Body::Report(_)
-            | peer_frame::Body::RegisterWorker(_)
-            | peer_frame::Body::RegisterApplication(_)
-            | peer_frame::Body::StaleEpoch(_) => return,
-        };
-        self.submit(command, Waiter::Request(conn), env);
     }
 
     /// A call of a client has arrived.

@@ -6,22 +6,18 @@ use super::super::net::End;
 use super::super::net::Frame;
 use super::super::net::Node;
 use super::super::net::Way;
-use super::{Leader, Peer, REQUEST_DEADLINE, Waiter, response_of};
-use interrex_control_plane::edge::convert;
+use super::{Leader, Waiter, response_of};
 use interrex_control_plane::edge::status::executor_info;
 use interrex_control_plane::runtime::dispatcher::notice_body;
 use interrex_control_plane::runtime::dispatcher::order_body;
-use interrex_core::command::Command;
+use interrex_control_plane::runtime::peer::Peer;
 use interrex_core::effect::Effect;
-use interrex_core::ids::RequestId;
 use interrex_core::leader::Answer as Outcome;
 use interrex_core::leader::Ticket;
-use interrex_core::time::Timestamp;
 use interrex_core::transition::Reply;
 use interrex_proto::v1;
 use interrex_proto::v1::MasterFrame;
 use interrex_proto::v1::master_frame::Body;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Leader {
@@ -157,24 +153,5 @@ impl Leader {
             body: Some(body),
         };
         env.send(conn, Way::Down, Frame::Master(Box::new(frame)));
-    }
-
-    /// The planted bug: whatever is running is registered a second time, as another worker's.
-    pub(super) fn count_twice(&mut self, now: Timestamp) {
-        let running = self
-            .machine
-            .state()
-            .drivers()
-            .find(|driver| driver.state.is_placed())
-            .cloned();
-        if let Some(driver) = running {
-            let command = Command::SubmitDriver {
-                request: RequestId::from(format!("{}-again", driver.submission)),
-                fingerprint: convert::driver_fingerprint(&driver.spec),
-                spec: Arc::clone(&driver.spec),
-            };
-            self.machine
-                .submit(None, command, now.plus(REQUEST_DEADLINE), now);
-        }
     }
 }

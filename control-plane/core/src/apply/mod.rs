@@ -5,6 +5,8 @@ mod drain;
 mod executors;
 mod kill;
 pub(crate) mod notes;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod reconcile;
 mod report;
 mod submit;

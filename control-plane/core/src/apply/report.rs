@@ -61,7 +61,11 @@ impl ClusterState {
                 self.put_driver(*next);
                 self.end_if(again, worker, id, attempt);
             }
-            DriverStep::Repeated => self.ignored.repeated += 1,
+            DriverStep::Repeated => {
+                self.ignored.repeated += 1;
+                #[cfg(feature = "planted-bugs")]
+                self.count_repeat(&driver);
+            }
             DriverStep::Stale => {
                 self.ignored.stale += 1;
                 self.end_if(runs, worker, id, attempt);

@@ -106,6 +106,12 @@ impl LeaderMachine {
         &self.state
     }
 
+    /// Plants a bug: from now on a repeated report is counted again.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant_double_count(&mut self) {
+        self.state.plant_double_count();
+    }
+
     /// Commands that wait for room in a batch.
     #[must_use]
     pub fn queue_len(&self) -> usize {

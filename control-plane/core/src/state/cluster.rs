@@ -65,6 +65,9 @@ pub struct ClusterState {
     pub(crate) notes: Notes,
     /// Of the command that is being applied.
     pub(crate) effects: Vec<Effect>,
+    /// A bug on purpose (`apply/planted.rs`).
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) counts_repeats: bool,
 }
 
 /// What the scheduler keeps from one pass to the next.

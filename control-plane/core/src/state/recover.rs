@@ -95,6 +95,8 @@ impl ClusterState {
             scribe: Scribe::default(),
             notes: Notes::default(),
             effects: Vec::new(),
+            #[cfg(feature = "planted-bugs")]
+            counts_repeats: false,
         };
         state.load(entities);
         state.note_inconsistencies();

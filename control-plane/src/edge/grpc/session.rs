@@ -4,6 +4,7 @@
 //! queue in [`Peers`]. The task holds no state of the cluster. Answers to a registration are sent from within the
 //! leader's loop, so that they come before the first order.
 
+pub mod frames;
 mod inbound;
 pub mod registrations;
 pub mod requests;

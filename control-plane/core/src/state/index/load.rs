@@ -76,6 +76,12 @@ impl Load {
         self.drivers.insert(driver.id.clone(), Arc::clone(driver));
     }
 
+    /// A bug on purpose: a sum that grows without its map.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn book_again(&mut self, driver: &Driver) {
+        self.used.add(&Held::by_driver(driver));
+    }
+
     pub(crate) fn remove_driver(&mut self, id: &DriverId) {
         if let Some(before) = self.drivers.remove(id) {
             self.digest ^= digest::of_driver(&before);

@@ -4,19 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use interrex_core::{
     command::Command,
-    ids::{AppId, Epoch, WorkerId},
+    ids::{Epoch, WorkerId},
     leader::Heartbeat,
     transition::Reply,
 };
-use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame::Body};
+use interrex_proto::v1::{self, PeerFrame, master_frame};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
 use crate::{
     edge::{
-        grpc::{
-            reports,
-            session::{registrations, requests},
+        grpc::session::{
+            frames::{self, Asked, Taken},
+            registrations,
         },
         status::executor_info,
         validate,
@@ -53,78 +53,75 @@ pub(super) struct Inbound {
 impl Inbound {
     /// Deals with one frame. Never fails: the peer is answered, or the frame is counted and dropped.
     pub(super) async fn handle(&self, frame: PeerFrame) {
-        let Ok(port) = self.handle.port() else {
-            return self.on_standby(frame);
-        };
-        let epoch = port.epoch;
-        if frame.seen_epoch > epoch.0 {
-            // Somebody led after us, or leads now. The store knows.
-            tracing::debug!(
-                epoch = epoch.0,
-                seen = frame.seen_epoch,
-                "a peer has seen more"
-            );
+        let leads = self.handle.port().ok().map(|port| port.epoch);
+        let epoch = leads.unwrap_or_default();
+        let seen = frame.seen_epoch;
+        let Taken {
+            seen_more,
+            heard_of,
+            asked,
+        } = frames::take(leads, || self.peers.peer_of(self.id), frame);
+        if seen_more {
+            // The store knows.
+            tracing::debug!(epoch = epoch.0, seen, "a peer has seen more");
             self.handle.verify();
         }
-        let Some(body) = frame.body else {
-            return self.drop_frame("empty");
-        };
-        match body {
-            Body::RegisterWorker(register) => self.register_worker(epoch, register).await,
-            Body::RegisterApplication(register) => self.register_app(epoch, register).await,
-            Body::StaleEpoch(stale) => {
-                ::metrics::counter!("interrex_stale_epoch_answers_total").increment(1);
-                tracing::warn!(
-                    epoch = epoch.0,
-                    seen = stale.seen,
-                    refused = stale.refused,
-                    "a peer refused a frame: verifying leadership"
-                );
-                self.handle.verify();
+        if let Some(worker) = &heard_of {
+            self.handle.heartbeat(worker);
+        }
+        match asked {
+            Asked::Nothing => {}
+            Asked::Senseless(what) => self.drop_frame(what),
+            Asked::Standby => self.say_standby(),
+            Asked::Reregister(reason) => self.ask_to_register(epoch, reason),
+            Asked::Outdated(reason) => {
+                metrics::registration("worker", "outdated");
+                self.ask_to_register(epoch, reason);
             }
-            registered @ (Body::Heartbeat(_)
-            | Body::Report(_)
-            | Body::UnregisterApplication(_)
-            | Body::RequestExecutors(_)
-            | Body::KillExecutors(_)) => match self.peers.peer_of(self.id) {
-                Some(Peer::Worker(worker)) => self.on_worker_frame(epoch, worker, registered),
-                Some(Peer::App(app)) => self.on_app_frame(epoch, &app, registered),
-                None => {
-                    let reason = "this session has not registered in this epoch".to_owned();
-                    self.send(
-                        epoch,
-                        master_frame::Body::Reregister(v1::Reregister { reason }),
-                    );
+            Asked::Verify(stale) => self.refused_by_peer(epoch, &stale),
+            Asked::RegisterWorker(register) => self.register_worker(epoch, register).await,
+            Asked::RegisterApplication(register) => self.register_app(epoch, register).await,
+            Asked::Heartbeat {
+                worker,
+                sequence,
+                said,
+            } => self.heard(epoch, &worker, sequence, said),
+            Asked::Report {
+                worker,
+                sequence,
+                report,
+            } => match report {
+                Ok(report) => self.submit_report(Command::Report { worker, report }),
+                Err(error) => {
+                    tracing::warn!(%worker, sequence, %error, "a report makes no sense");
+                    self.acknowledge(epoch, vec![sequence]);
                 }
             },
+            Asked::Request(command) => self.submit_request(epoch, command),
+            Asked::Refused { reason, permanent } => self.refuse(&reason, permanent),
         }
     }
 
-    fn on_standby(&self, frame: PeerFrame) {
-        match frame.body {
-            // Nothing to answer: the peer knows, or will be told when this master leads.
-            Some(Body::Heartbeat(_) | Body::StaleEpoch(_)) | None => {}
-            Some(
-                Body::RegisterWorker(_)
-                | Body::RegisterApplication(_)
-                | Body::Report(_)
-                | Body::UnregisterApplication(_)
-                | Body::RequestExecutors(_)
-                | Body::KillExecutors(_),
-            ) => self.say_standby(),
-        }
+    fn ask_to_register(&self, epoch: Epoch, reason: &str) {
+        let reason = reason.to_owned();
+        self.send(
+            epoch,
+            master_frame::Body::Reregister(v1::Reregister { reason }),
+        );
+    }
+
+    fn refused_by_peer(&self, epoch: Epoch, stale: &v1::StaleEpoch) {
+        ::metrics::counter!("interrex_stale_epoch_answers_total").increment(1);
+        tracing::warn!(
+            epoch = epoch.0,
+            seen = stale.seen,
+            refused = stale.refused,
+            "a peer refused a frame: verifying leadership"
+        );
+        self.handle.verify();
     }
 
     async fn register_worker(&self, epoch: Epoch, register: v1::RegisterWorker) {
-        if register.seen_epoch.is_some_and(|seen| seen < epoch.0) {
-            // It was made before the agent knew of this epoch, and may miss what an older leader has started since.
-            metrics::registration("worker", "outdated");
-            let reason = "this registration is older than this leadership".to_owned();
-            return self.send(
-                epoch,
-                master_frame::Body::Reregister(v1::Reregister { reason }),
-            );
-        }
         if let Err(reason) = self.check_cluster(epoch, &register.cluster_id).await {
             metrics::registration("worker", "refused");
             return self.refuse(&reason, true);
@@ -204,35 +201,9 @@ impl Inbound {
         }
     }
 
-    fn on_worker_frame(&self, epoch: Epoch, worker: WorkerId, body: Body) {
-        // Before anything is acknowledged, so that whoever lives by that is not given up meanwhile.
-        self.handle.heartbeat(&worker);
-        match body {
-            Body::Heartbeat(heartbeat) => self.heard(epoch, &worker, heartbeat),
-            Body::Report(message) => {
-                let sequence = message.sequence;
-                match reports::report(message) {
-                    Ok(report) => self.submit_report(Command::Report { worker, report }),
-                    Err(error) => {
-                        tracing::warn!(%worker, sequence, %error, "a report makes no sense");
-                        self.acknowledge(epoch, vec![sequence]);
-                    }
-                }
-            }
-            Body::RegisterWorker(_) | Body::RegisterApplication(_) | Body::StaleEpoch(_) => {}
-            Body::UnregisterApplication(_) | Body::RequestExecutors(_) | Body::KillExecutors(_) => {
-                self.drop_frame("of an application, from a worker")
-            }
-        }
-    }
-
     /// The heartbeat will be acknowledged if this master still leads.
-    fn heard(&self, epoch: Epoch, worker: &WorkerId, heartbeat: v1::Heartbeat) {
-        let (session, sequence) = (self.id, heartbeat.sequence);
-        let said = Heartbeat {
-            digest: heartbeat.digest,
-            not_accepting: validate::cut_message(heartbeat.not_accepting),
-        };
+    fn heard(&self, epoch: Epoch, worker: &WorkerId, sequence: u64, said: Heartbeat) {
+        let session = self.id;
         self.handle.heard(worker, said);
         if let Ok(port) = self.handle.port()
             && port.epoch == epoch
@@ -242,30 +213,7 @@ impl Inbound {
         }
     }
 
-    fn on_app_frame(&self, epoch: Epoch, app: &AppId, body: Body) {
-        let (named, command) = match body {
-            Body::UnregisterApplication(message) => (
-                message.app_id.clone(),
-                Ok(requests::unregister(app, message)),
-            ),
-            Body::RequestExecutors(message) => {
-                (message.app_id.clone(), requests::executors(app, message))
-            }
-            Body::KillExecutors(message) => (message.app_id.clone(), requests::kill(app, message)),
-            Body::Heartbeat(_)
-            | Body::RegisterWorker(_)
-            | Body::RegisterApplication(_)
-            | Body::StaleEpoch(_) => return,
-            Body::Report(_) => return self.drop_frame("of a worker, from an application"),
-        };
-        if named != app.as_str() {
-            let reason = format!("app_id: `{named}`, but this session is of {app}");
-            return self.refuse(&reason, false);
-        }
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return self.refuse(&error.to_string(), true),
-        };
+    fn submit_request(&self, epoch: Epoch, command: Command) {
         let session = self.clone();
         let answer = move |outcome: Outcome| {
             if let Err(error) = outcome {
