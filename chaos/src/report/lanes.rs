@@ -202,8 +202,27 @@ impl Parts<'_> {
         lane
     }
 
-    /// Dead, stopped, cut off: from what hit it.
+    /// Dead, stopped, cut off: from what hit it, and from when its process ran.
     fn states(&self, node: &str) -> Vec<Bar> {
+        let mut states = self.broken(node);
+        let mut down: Option<&Record> = None;
+        for record in self.history.records() {
+            if record.process != node {
+                continue;
+            }
+            if record.op == Op::Down {
+                down = down.or(Some(record));
+            } else if record.op == Op::Up
+                && let Some(since) = down.take()
+            {
+                states.push(away(since, record.time));
+            }
+        }
+        states.extend(down.map(|since| away(since, self.end)));
+        states
+    }
+
+    fn broken(&self, node: &str) -> Vec<Bar> {
         // A link that is cut says little of its ends.
         let hits = self
             .faults
@@ -350,6 +369,20 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
         .filter(|(length, _)| *length > 0)
         .map(|(_, name)| name.to_owned())
         .collect()
+}
+
+/// A node without a process.
+fn away(since: &Record, until: u64) -> Bar {
+    let (from, node) = (since.time, &since.process);
+    let how = since.text("how");
+    Bar {
+        from,
+        to: until,
+        row: 0,
+        paint: palette::DOWN,
+        label: String::new(),
+        says: format!("{node}: no process, {} {how}", span(from, until)),
+    }
 }
 
 fn leader_paint(masters: &[String], master: &str) -> Paint {

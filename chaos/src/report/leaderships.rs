@@ -28,11 +28,12 @@ pub(super) fn leaderships(history: &History, faults: &[FaultSpan], end: u64) -> 
                 from: record.time,
                 to: end,
             });
-        } else if record.op == Op::StepDown
+        } else if matches!(record.op, Op::StepDown | Op::Down)
             && let Some(newest) = found
                 .iter_mut()
                 .rev()
-                .find(|lead| lead.master == record.process && lead.epoch == epoch)
+                .find(|lead| lead.master == record.process)
+            && (record.op == Op::Down || newest.epoch == epoch)
         {
             newest.to = newest.to.min(record.time.max(newest.from));
         }
@@ -84,11 +85,18 @@ mod tests {
             ..record(40, "nemesis", Kind::Info, Op::Fault, "master-crash")
         });
         history.push(of(50, Op::Lead, "m3", 3));
+        history.push(record(60, "m3", Kind::Info, Op::Down, ""));
+        history.push(of(70, Op::Lead, "m1", 4));
         let spans: Vec<_> = leaderships(&history, &faults(&history, 99), 99)
             .into_iter()
             .map(|lead| (lead.master, lead.from, lead.to))
             .collect();
-        let want = [("m1", 10, 20), ("m2", 30, 40), ("m3", 50, 99)];
+        let want = [
+            ("m1", 10, 20),
+            ("m2", 30, 40),
+            ("m3", 50, 60),
+            ("m1", 70, 99),
+        ];
         assert_eq!(
             spans,
             want.map(|(master, from, to)| (master.to_owned(), from, to))

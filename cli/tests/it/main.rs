@@ -14,9 +14,11 @@
 mod architecture;
 mod bad_input;
 mod chaos;
+mod chaos_scenarios;
 mod cluster;
 mod config;
 mod observability;
 mod spark_differences;
 mod support;
+mod test_names;
 mod tidy;

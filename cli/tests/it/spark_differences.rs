@@ -1,11 +1,8 @@
 //! `docs/spark-differences.md` names tests for what it claims: they exist.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
-use crate::tidy::rust_files;
+use crate::test_names::{missing, named};
 
 /// Weaknesses of Spark that the page has a line for, W1 to this one.
 const WEAKNESSES: u32 = 49;
@@ -26,82 +23,9 @@ fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     rest.split("\n## ").next().unwrap_or(rest)
 }
 
-/// `crate`, `file` and `test` of what is written `crate::file::test` in these words.
-fn named(text: &str) -> Vec<[&str; 3]> {
-    text.split('`')
-        .skip(1)
-        .step_by(2)
-        .filter_map(|word| <[&str; 3]>::try_from(word.split("::").collect::<Vec<_>>()).ok())
-        .collect()
-}
-
-/// Functions that a test runner runs; those of the conformance suite are run for each backend, by a macro.
-fn tests_of(path: &Path) -> BTreeSet<String> {
-    let text = std::fs::read_to_string(path).expect("UTF-8");
-    let for_each_backend = path
-        .components()
-        .any(|part| part.as_os_str() == "conformance");
-    let mut found = BTreeSet::new();
-    let mut is_test = false;
-    for line in text.lines().map(str::trim_start) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        }
-        // What nobody runs proves nothing.
-        is_test &= !line.starts_with("#[ignore");
-        let Some((_, function)) = line.split_once("fn ") else {
-            continue;
-        };
-        if is_test || (for_each_backend && line.starts_with("pub async fn ")) {
-            found.extend(function.split(['(', '<']).next().map(str::to_owned));
-        }
-        is_test = false;
-    }
-    found
-}
-
-/// Every test, by crate and file.
-fn tests() -> BTreeMap<(&'static str, String), BTreeSet<String>> {
-    let folders = [
-        ("core", "control-plane/core"),
-        ("control-plane", "control-plane"),
-        ("persistence", "persistence"),
-        ("agent", "agent"),
-        ("client", "client"),
-        ("chaos", "chaos"),
-        ("cli", "cli"),
-    ];
-    let crate_of = |path: &PathBuf| {
-        let within = |(_, folder): &&(&str, &str)| path.starts_with(root().join(folder));
-        folders.iter().find(within).map(|(name, _)| *name)
-    };
-    let mut all = BTreeMap::<_, BTreeSet<String>>::new();
-    for path in rust_files() {
-        let (Some(package), Some(file)) = (crate_of(&path), path.file_stem()) else {
-            continue;
-        };
-        let key = (package, file.to_string_lossy().into_owned());
-        all.entry(key).or_default().extend(tests_of(&path));
-    }
-    all
-}
-
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let page = page();
-    let tests = tests();
-    let missing: Vec<_> = named(&page)
-        .into_iter()
-        // How a test is written.
-        .filter(|words| *words != ["crate", "file", "test"])
-        .filter(|[package, file, test]| {
-            !tests
-                .iter()
-                .any(|((p, f), found)| p == package && f == file && found.contains(*test))
-        })
-        .map(|words| words.join("::"))
-        .collect();
-    assert_eq!(missing, Vec::<String>::new());
+    assert_eq!(missing(&page()), Vec::<String>::new());
 }
 
 #[test]
