@@ -8,12 +8,13 @@ POINTS := --features interrex/kill-points
 DEV ?=
 BENCH ?= failover --rounds 20
 
-.PHONY: help setup dev build test test-spark verify lint unit fix bench dashboards docs dashboards-schema
+.PHONY: help setup dev build test test-spark test-ui verify lint unit fix bench dashboards docs dashboards-schema
 
 help:
 	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
 	@echo "make test     check format, lints and docs, and run every test; what CI runs"
 	@echo "make test-spark   fetch Spark from PyPI (800 MB, kept in ~/.cache/interrex/spark), and run real jobs on a cluster"
+	@echo "make test-ui  test the pages in a real browser (sets Chromium up)"
 	@echo "make fix      format, and apply what the linter can fix"
 	@echo "make docs     write what is made from code: docs/metrics.md and grafana/dashboards"
 	@echo "make bench    build for speed and measure: make bench BENCH=\"submit --clients 1,16\""
@@ -50,6 +51,11 @@ unit:
 	else \
 	  $(CARGO) test --workspace $(POINTS); \
 	fi
+
+# One at a time: every test has a cluster and a browser of its own. INTERREX_UI_PICTURES=1 renews docs/screenshots.
+test-ui: build
+	@./scripts/setup-ui.sh
+	$(CARGO) test -p interrex --test it -- --ignored --test-threads 1 ui::
 
 fix:
 	$(CARGO) clippy --workspace --all-targets --fix --allow-dirty --allow-staged

@@ -33,7 +33,7 @@ use crate::{
             takeover,
         },
     },
-    options::{MasterConfig, RestOptions},
+    options::{MasterConfig, RestOptions, UiOptions},
     runtime::{
         RoleOptions,
         handle::{MasterHandle, Shared},
@@ -64,6 +64,8 @@ pub struct MasterOptions {
     pub reflection: bool,
     /// From the call of [`RunningMaster::shutdown`] to its end, at most.
     pub shutdown_grace: Duration,
+    /// The pages for people.
+    pub ui: UiOptions,
     /// What `/metrics` shows; `None`: nothing.
     pub prometheus: Option<PrometheusHandle>,
 }
@@ -132,6 +134,7 @@ impl MasterOptions {
                 ..RoleOptions::default()
             },
             rest: config.rest.clone(),
+            ui: config.ui.clone(),
             reflection: config.server.reflection,
             shutdown_grace: config.shutdown_grace,
             prometheus: None,
@@ -158,7 +161,7 @@ impl Master {
         let (rpc_addr, rest_addr, web_addr) = listeners.addresses();
         let Listeners { rpc, rest, web, .. } = listeners;
 
-        let admin = AdminThread::start(web, handle.clone(), options.prometheus.clone())?;
+        let admin = AdminThread::start(web, handle.clone(), options.ui, options.prometheus)?;
         let sessions = Sessions {
             handle: handle.clone(),
             peers: Arc::clone(&peers),

@@ -77,6 +77,12 @@ pub enum Queue {
     NewConnections,
     /// Requests of one connection of a Spark driver that wait for their answers.
     SparkAnswers,
+    /// Open pages that are kept up to date.
+    PageViewers,
+    /// Pages that are being made.
+    Pages,
+    /// Logs that are followed through this master's pages.
+    PageLogs,
 }
 
 /// What woke the leader's loop up.
@@ -221,7 +227,7 @@ pub(crate) fn http_handled(endpoint: &'static str, status: http::StatusCode, too
 
 impl Queue {
     /// Every name that [`name`](Self::name) gives.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 17] = [
         Self::Mailbox.name(),
         Self::Leader.name(),
         Self::Reads.name(),
@@ -236,6 +242,9 @@ impl Queue {
         Self::WebConnections.name(),
         Self::NewConnections.name(),
         Self::SparkAnswers.name(),
+        Self::PageViewers.name(),
+        Self::Pages.name(),
+        Self::PageLogs.name(),
     ];
 
     /// As the label has it.
@@ -256,6 +265,9 @@ impl Queue {
             Self::WebConnections => "web_connections",
             Self::NewConnections => "new_connections",
             Self::SparkAnswers => "spark_answers",
+            Self::PageViewers => "page_viewers",
+            Self::Pages => "pages",
+            Self::PageLogs => "page_logs",
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::{
 };
 use plan::{Limits, Usage};
 use scan::Sizes;
+pub(crate) use scan::owners;
 
 /// Between two looks at what the file system has left.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(2);

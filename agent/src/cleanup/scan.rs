@@ -75,7 +75,7 @@ pub(super) fn scan(
 }
 
 /// `<driver-id>` and `<app-id>/<executor-id>`; whatever else is there is nobody's business.
-fn owners(root: &Path) -> io::Result<Vec<(LogOwner, PathBuf)>> {
+pub(crate) fn owners(root: &Path) -> io::Result<Vec<(LogOwner, PathBuf)>> {
     let mut found = Vec::new();
     for (name, path) in directories(root)? {
         if safe_component("id", &name).is_err() {

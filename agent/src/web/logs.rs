@@ -87,6 +87,29 @@ pub(super) async fn executor(
     .await
 }
 
+/// A part of a log that is not followed: from `offset` on (negative: from the end), at most `limit` bytes.
+pub(super) async fn slice(
+    shared: Arc<Shared>,
+    owner: LogOwner,
+    output: &str,
+    offset: i64,
+    limit: u64,
+) -> Result<Response, WebError> {
+    let slice = Slice {
+        offset: Some(offset),
+        limit: Some(limit),
+        follow: None,
+    };
+    log(shared, owner, output, slice).await
+}
+
+/// Where the body of an answer begins in its log.
+pub(super) fn begin_of(answer: &Response) -> u64 {
+    let begin = answer.headers().get(&OFFSET);
+    let begin = begin.and_then(|value| value.to_str().ok()?.parse().ok());
+    begin.unwrap_or_default()
+}
+
 async fn log(
     shared: Arc<Shared>,
     owner: LogOwner,

@@ -1,7 +1,9 @@
-//! What an agent serves over HTTP: health, metrics, its processes, and their logs. Reads only.
+//! What an agent serves over HTTP: health, metrics, its processes, their logs, and pages of all that. Reads only.
 
 mod health;
+mod log_page;
 mod logs;
+mod page;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -79,6 +81,13 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
         stopped: stopped.clone(),
     });
     let router = Router::new()
+        .route("/", get(page::show))
+        .route("/pages/driver/{driver_id}/{output}", get(log_page::driver))
+        .route(
+            "/pages/app/{app_id}/{executor_id}/{output}",
+            get(log_page::executor),
+        )
+        .merge(interrex_web::assets::router())
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))

@@ -262,6 +262,17 @@ impl WorkerMachine {
     pub fn view(&self) -> WorkerView {
         WorkerView {
             worker_id: self.options.spec.id.clone(),
+            host: self.options.spec.host.clone(),
+            cores: self.options.spec.cores,
+            memory_mib: self.options.spec.memory_mib,
+            resources: self
+                .options
+                .spec
+                .resources
+                .iter()
+                .map(|it| (it.name.clone(), it.addresses.clone()))
+                .collect(),
+            masters: self.options.masters.clone(),
             cluster_id: self.options.cluster_id.clone(),
             epoch: self.options.epoch,
             leader: self

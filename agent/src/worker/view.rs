@@ -11,6 +11,16 @@ use crate::process::WorkKey;
 pub struct WorkerView {
     /// Its name for the masters.
     pub worker_id: String,
+    /// The name of its machine.
+    pub host: String,
+    /// Cores that it offers.
+    pub cores: u32,
+    /// Memory that it offers, in MiB.
+    pub memory_mib: u64,
+    /// Addresses of custom resources that it offers, by the resource's name.
+    pub resources: BTreeMap<String, Vec<String>>,
+    /// The masters that it knows.
+    pub masters: Vec<String>,
     /// Its cluster; empty until the first one has taken it.
     pub cluster_id: String,
     /// The largest epoch it has seen.

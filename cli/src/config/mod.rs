@@ -21,11 +21,12 @@ pub(crate) const COMMAND_SECTIONS: [&str; 2] = ["master", "agent"];
 /// The section for what client commands share.
 pub(crate) const CLIENT_SECTION: &str = "client";
 /// Tables inside `[master]`, as the faults of a configuration name them, and what their keys are prefixed with.
-const MASTER_GROUPS: [(&str, &str); 4] = [
+const MASTER_GROUPS: [(&str, &str); 5] = [
     ("cluster", ""),
     ("raft", ""),
     ("etcd", "etcd-"),
     ("rest", "rest-"),
+    ("ui", "ui-"),
 ];
 /// The options that `[client]` may set.
 pub(crate) const CLIENT_KEYS: [&str; 3] = ["masters", "output", "deadline"];

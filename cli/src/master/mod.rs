@@ -83,7 +83,7 @@ pub(crate) struct MasterArgs {
     #[arg(long, env = "INTERREX_MASTER_REST", value_name = "ADDR|off")]
     #[arg(default_value = "127.0.0.1:6066", value_parser = parse_listen)]
     rest: Listen,
-    /// Where health and metrics are served
+    /// Where pages, health and metrics are served
     #[arg(long, env = "INTERREX_MASTER_WEB", value_name = "ADDR")]
     #[arg(default_value = "127.0.0.1:8080", value_parser = parse_address)]
     web: String,

@@ -26,6 +26,8 @@ pub(super) struct Tuning {
     raft: RaftTuning,
     #[command(flatten)]
     rest: RestTuning,
+    #[command(flatten)]
+    ui: UiTuning,
     /// From the first signal to the end, at most [default: 10s]
     #[arg(long, env = "INTERREX_MASTER_SHUTDOWN_GRACE", value_name = "TIME")]
     #[arg(value_parser = humantime::parse_duration)]
@@ -187,6 +189,25 @@ struct RestTuning {
     rest_server_spark_version: Option<String>,
 }
 
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Pages")]
+struct UiTuning {
+    /// Whether pages are served at --web; health and metrics are in any case [default: true]
+    #[arg(long, env = "INTERREX_MASTER_UI_ENABLED", value_name = "BOOL")]
+    ui_enabled: Option<bool>,
+    /// Pages only show, and change nothing [default: false]
+    #[arg(long, env = "INTERREX_MASTER_UI_READ_ONLY", value_name = "BOOL")]
+    ui_read_only: Option<bool>,
+    /// Further names under which browsers reach the pages, such as a proxy's, without port
+    #[arg(
+        long,
+        env = "INTERREX_MASTER_UI_HOSTS",
+        value_name = "A,B",
+        value_delimiter = ','
+    )]
+    ui_hosts: Option<Vec<String>>,
+}
+
 fn selection_parser() -> impl TypedValueParser<Value = Selection> {
     PossibleValuesParser::new(SELECTIONS).try_map(|name| toml::Value::String(name).try_into())
 }
@@ -232,6 +253,10 @@ impl Tuning {
             &mut rest.server_spark_version,
             given.rest_server_spark_version.as_ref(),
         );
+        let (ui, given) = (&mut config.ui, &self.ui);
+        set(&mut ui.enabled, given.ui_enabled.as_ref());
+        set(&mut ui.read_only, given.ui_read_only.as_ref());
+        set(&mut ui.hosts, given.ui_hosts.as_ref());
     }
 }
 

@@ -10,6 +10,7 @@ use toml::Table;
 /// Each package, and the packages of this workspace that it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("interrex-proto", &[]),
+    ("interrex-web", &[]),
     ("interrex-core", &[]),
     ("interrex-spark-wire", &[]),
     ("interrex-persistence", &["interrex-proto"]),
@@ -20,12 +21,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "interrex-persistence",
             "interrex-proto",
             "interrex-spark-wire",
+            "interrex-web",
         ],
     ),
     ("interrex-client", &["interrex-proto"]),
     (
         "interrex-agent",
-        &["interrex-client", "interrex-proto", "interrex-spark-wire"],
+        &[
+            "interrex-client",
+            "interrex-proto",
+            "interrex-spark-wire",
+            "interrex-web",
+        ],
     ),
     (
         "interrex",

@@ -22,3 +22,4 @@ mod spark_differences;
 mod support;
 mod test_names;
 mod tidy;
+mod ui;

@@ -1,4 +1,4 @@
-//! Health and metrics on a thread and runtime of their own: they answer while the master's runtime chokes, and
+//! Health, metrics and pages on a thread and runtime of their own: they answer while the master's runtime chokes, and
 //! until it has ended.
 
 use std::{net::TcpListener, sync::Arc, thread};
@@ -12,8 +12,10 @@ use crate::{
     edge::{
         admin,
         patience::{CONNECTIONS_MAX, Patient},
+        web,
     },
     metrics::Queue,
+    options::UiOptions,
     runtime::handle::MasterHandle,
 };
 
@@ -29,6 +31,7 @@ impl AdminThread {
     pub(super) fn start(
         listener: TcpListener,
         handle: MasterHandle,
+        ui: UiOptions,
         prometheus: Option<PrometheusHandle>,
     ) -> Result<Self, StartError> {
         let build = |source: std::io::Error| StartError::Build {
@@ -46,8 +49,18 @@ impl AdminThread {
             let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
             handle.watch_places(Queue::WebConnections, &places, CONNECTIONS_MAX);
             let listener = Patient::new(listener, places);
-            let router = admin::router(handle, prometheus);
+            let health = admin::router(handle.clone(), prometheus.clone());
+            if !ui.enabled {
+                tokio::select! {
+                    () = stopped.cancelled() => return Ok(()),
+                    served = axum::serve(listener, health) => return served,
+                }
+            }
+            let (pages, keep_up) = web::router(handle, ui, prometheus, stopped.clone())
+                .map_err(std::io::Error::other)?;
+            let router = health.merge(pages);
             tokio::select! {
+                () = keep_up => Ok(()),
                 // At once, not gracefully: an idle scraper must not hold up the end of the process.
                 () = stopped.cancelled() => Ok(()),
                 served = axum::serve(listener, router) => served,

@@ -1,4 +1,4 @@
-//! Where the outside meets the master: gRPC, Spark's RPC and REST API, and health and metrics.
+//! Where the outside meets the master: gRPC, Spark's RPC and REST API, health and metrics, and pages for people.
 //!
 //! Edges hold **no decisions**. They check what comes in ([`validate`]), turn it into commands ([`convert`]),
 //! hand them to the [`MasterHandle`](crate::runtime::handle::MasterHandle), and turn answers and views into messages
@@ -16,3 +16,4 @@ pub mod rest;
 pub(crate) mod spark_rpc;
 pub mod status;
 pub mod validate;
+pub mod web;

@@ -9,6 +9,7 @@ pub mod raft;
 pub mod rest;
 pub mod server;
 pub mod spark_keys;
+pub mod ui;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     cluster::ClusterOptions, etcd::EtcdSection, raft::RaftSection, rest::RestOptions,
-    server::ServerOptions,
+    server::ServerOptions, ui::UiOptions,
 };
 
 /// Everything that is wrong with a configuration.
@@ -57,6 +58,8 @@ pub struct MasterConfig {
     pub etcd: EtcdSection,
     /// The submission API.
     pub rest: RestOptions,
+    /// The pages for people.
+    pub ui: UiOptions,
 }
 
 // === impl MasterConfig ===
@@ -76,6 +79,7 @@ impl Default for MasterConfig {
             raft: RaftSection::default(),
             etcd: EtcdSection::default(),
             rest: RestOptions::default(),
+            ui: UiOptions::default(),
         }
     }
 }
@@ -91,6 +95,7 @@ impl MasterConfig {
         self.server.validate(self.insecure, &mut faults);
         self.cluster.validate(&mut faults);
         self.rest.validate(&mut faults);
+        self.ui.validate(&mut faults);
         let elects = self.engine == EngineKind::Raft;
         self.raft.validate(elects, &mut faults);
         self.etcd.validate(self.engine, &mut faults);

@@ -34,3 +34,7 @@ mod snapshots;
 mod spark_rpc;
 mod submit;
 mod support;
+mod web;
+mod web_actions;
+mod web_json;
+mod web_support;

@@ -19,7 +19,7 @@ use crate::edge::{
 pub const DRAIN_MS_MAX: u64 = 365 * 24 * 3_600_000;
 
 /// Checks a drain.
-pub(super) fn drain(request: v1::DrainWorkersRequest) -> Result<Command, Status> {
+pub(crate) fn drain(request: v1::DrainWorkersRequest) -> Result<Command, Status> {
     let v1::DrainWorkersRequest {
         request_id,
         worker_id,
@@ -44,7 +44,7 @@ pub(super) fn drain(request: v1::DrainWorkersRequest) -> Result<Command, Status>
 }
 
 /// Checks the end of a drain.
-pub(super) fn undrain(request: v1::UndrainWorkersRequest) -> Result<Command, Status> {
+pub(crate) fn undrain(request: v1::UndrainWorkersRequest) -> Result<Command, Status> {
     let (workers, target) = named(&request.worker_id, &request.host)?;
     Ok(Command::UndrainWorkers {
         request: request_key(request.request_id, "undrain", &target)?,

@@ -1,0 +1,156 @@
+//! The pages in a real Chromium. Switched on by `make test-ui`, which has what they need.
+
+mod failover;
+mod keyboard;
+mod pages;
+mod webdriver;
+
+use std::path::{Path, PathBuf};
+
+use interrex_client::control::{ClientOptions, ControlClient};
+use interrex_proto::v1;
+
+use self::webdriver::Browser;
+use crate::support::{Cluster, wait_for};
+
+/// Submissions on their way at the same time.
+const SUBMITTERS: usize = 64;
+
+/// Where pictures are kept: in the documentation when asked for, else where they are in nobody's way.
+fn pictures() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a workspace");
+    match std::env::var_os("INTERREX_UI_PICTURES") {
+        Some(_) => root.join("docs/screenshots"),
+        None => root.join("target/ui/screenshots"),
+    }
+}
+
+/// The pages' address of a master.
+fn web_of(cluster: &Cluster, id: &str) -> String {
+    let manifest = cluster.manifest();
+    let masters = manifest["masters"].as_array().expect("masters");
+    let master = masters
+        .iter()
+        .find(|master| master["id"] == id)
+        .expect("known");
+    format!("http://{}", master["web"].as_str().expect("an address"))
+}
+
+/// The pages' address of an agent.
+fn agent_web(cluster: &Cluster) -> String {
+    let manifest = cluster.manifest();
+    format!(
+        "http://{}",
+        manifest["agents"][0]["web"].as_str().expect("an address")
+    )
+}
+
+/// Submits so many drivers that no worker can hold.
+async fn submit_many(cluster: &Cluster, count: usize) {
+    let options = ClientOptions::new(cluster.addresses("rpc"));
+    let client = ControlClient::new(options).expect("options");
+    let names = [
+        "nightly report",
+        "import of orders",
+        "training",
+        "index of products",
+    ];
+    let users = ["ann", "bob", "carla", "dmitri", "etl"];
+    let mut tasks = tokio::task::JoinSet::new();
+    for first in 0..SUBMITTERS {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for n in (first..count).step_by(SUBMITTERS) {
+                let spec = v1::DriverSpec {
+                    name: format!("{} {n}", names[n % names.len()]),
+                    user: users[n % users.len()].to_owned(),
+                    command: Some(v1::CommandLine {
+                        program: "true".to_owned(),
+                        ..Default::default()
+                    }),
+                    cores: 16 + u32::try_from(n % 5).expect("small"),
+                    memory_mib: 1024,
+                    ..Default::default()
+                };
+                client
+                    .submit(&format!("many-{n}"), spec)
+                    .await
+                    .expect("accepted");
+            }
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.expect("submitted");
+    }
+}
+
+/// Something of every kind that runs, has ended, has failed, or waits.
+fn populate(cluster: &Cluster) -> (String, String) {
+    let running = cluster.submit(&[
+        "--submission-id",
+        "nightly-2026-11-29",
+        "--name",
+        "nightly report",
+        "--memory",
+        "256MiB",
+        "--",
+        "sh",
+        "-c",
+        "for i in $(seq 1 100000); do echo \"line $i: counted $((i * 17)) orders\"; sleep 0.2; done",
+    ]);
+    let done = cluster.submit(&["--name", "hello", "--", "sh", "-c", "echo hello"]);
+    let failed = cluster.submit(&[
+        "--name",
+        "import of orders",
+        "--",
+        "sh",
+        "-c",
+        "echo broken >&2; exit 3",
+    ]);
+    let mut app = cluster.command(&[
+        "run",
+        "--executors",
+        "3",
+        "--cores-per-executor",
+        "1",
+        "--memory",
+        "256MiB",
+        "--name",
+        "training",
+        "--",
+        "sh",
+        "-c",
+        "echo executor $INTERREX_EXECUTOR_ID; sleep 1000",
+    ]);
+    // It is killed with its cluster's processes; nobody waits for it.
+    let runner = crate::support::start(&mut app);
+    std::mem::forget(runner);
+    cluster.wait_driver(&running, "RUNNING");
+    cluster.wait_driver(&done, "FINISHED");
+    cluster.wait_driver(&failed, "FAILED");
+    let app = wait_for("the application runs", || {
+        let apps = cluster.json(&["list", "apps"]);
+        let app = apps
+            .as_array()?
+            .iter()
+            .find(|app| app["state"] == "RUNNING")?;
+        app["id"].as_str().map(str::to_owned)
+    });
+    (running, app)
+}
+
+/// Nothing is wrong with the page in the browser.
+async fn is_sound(browser: &Browser, what: &str) {
+    assert_eq!(
+        browser.faults().await,
+        Vec::<String>::new(),
+        "{what}: by WCAG AA"
+    );
+    assert_eq!(
+        browser.complaints().await,
+        Vec::<String>::new(),
+        "{what}: in the console"
+    );
+}

@@ -1,0 +1,321 @@
+//! A real Chromium, driven by its own chromedriver. Its protocol is JSON over HTTP, and half of what is needed here
+//! (colours, screens, the console) is Chromium's own, so this is all the client there is.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::DEADLINE;
+
+/// How chromedriver says where it listens.
+const LISTENS: &str = "started successfully on port ";
+/// Longest wait for one answer of chromedriver.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Keys, as the protocol names them.
+pub(crate) const TAB: &str = "\u{e004}";
+pub(crate) const ENTER: &str = "\u{e007}";
+
+/// How the screen looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    pub(crate) name: &'static str,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) dark: bool,
+}
+
+pub(crate) const LIGHT: Screen = Screen {
+    name: "light",
+    width: 1440,
+    height: 1000,
+    dark: false,
+};
+pub(crate) const DARK: Screen = Screen {
+    name: "dark",
+    dark: true,
+    ..LIGHT
+};
+pub(crate) const PHONE: Screen = Screen {
+    name: "phone",
+    width: 390,
+    height: 844,
+    dark: false,
+};
+
+/// A browser with one window; dropping it ends it.
+pub(crate) struct Browser {
+    driver: Child,
+    session: String,
+    http: reqwest::Client,
+    profile: TempDir,
+}
+
+impl Browser {
+    /// Starts a browser that has never been used.
+    pub(crate) async fn start() -> Self {
+        let profile = tempfile::tempdir().expect("a directory");
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver: see scripts/setup-ui.sh");
+        let said = BufReader::new(driver.stdout.take().expect("a pipe"));
+        let port = said
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let (_, port) = line.split_once(LISTENS)?;
+                port.trim_end_matches('.').parse::<u16>().ok()
+            })
+            .expect("chromedriver says where it listens");
+        let http = reqwest::Client::builder()
+            .timeout(ANSWER_TIMEOUT)
+            .no_proxy()
+            .build();
+        let mut browser = Self {
+            driver,
+            session: format!("http://127.0.0.1:{port}/session"),
+            http: http.expect("a client"),
+            profile,
+        };
+        let arguments = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+        ];
+        let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
+        arguments.push(format!(
+            "--user-data-dir={}",
+            browser.profile.path().display()
+        ));
+        let capabilities = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let opened = browser.ask(Method::POST, "", Some(capabilities)).await;
+        let id = opened["sessionId"].as_str().expect("a session");
+        browser.session = format!("{}/{id}", browser.session);
+        browser
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let mut request = self.http.request(method, format!("{}{path}", self.session));
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.expect("chromedriver answers");
+        let answer: Value = answer.json().await.expect("JSON");
+        let value = answer["value"].clone();
+        assert!(value["error"].is_null(), "{path}: {value:#}");
+        value
+    }
+
+    /// One of Chromium's own commands.
+    pub(crate) async fn chrome(&self, command: &str, parameters: Value) -> Value {
+        let body = json!({"cmd": command, "params": parameters});
+        self.ask(Method::POST, "/goog/cdp/execute", Some(body))
+            .await
+    }
+
+    /// Looks at an address, until it is loaded.
+    pub(crate) async fn open(&self, url: &str) {
+        self.ask(Method::POST, "/url", Some(json!({"url": url})))
+            .await;
+    }
+
+    /// What `script` returns.
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        let body = json!({"script": script, "args": []});
+        self.ask(Method::POST, "/execute/sync", Some(body)).await
+    }
+
+    /// What the promise of `script` comes to.
+    pub(crate) async fn resolve(&self, script: &str) -> Value {
+        let script =
+            format!("const done = arguments[0]; ({script}).then(done, (e) => done(String(e)));");
+        let body = json!({"script": script, "args": []});
+        self.ask(Method::POST, "/execute/async", Some(body)).await
+    }
+
+    /// The text of the page.
+    pub(crate) async fn text(&self) -> String {
+        let text = self.run("return document.body.innerText").await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The address of the page.
+    pub(crate) async fn address(&self) -> String {
+        let address = self.run("return location.href").await;
+        address.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until `script` returns something true.
+    pub(crate) async fn wait(&self, what: &str, script: &str) {
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        loop {
+            let seen = self.run(script).await;
+            if seen == json!(true) {
+                return;
+            }
+            let late = tokio::time::Instant::now() >= deadline;
+            assert!(
+                !late,
+                "after {DEADLINE:?} still not: {what}; {seen}; the page:\n{}",
+                self.text().await
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Presses keys, one after the other.
+    pub(crate) async fn keys(&self, keys: &[&str]) {
+        let actions = keys.iter().flat_map(|key| {
+            [
+                json!({"type": "keyDown", "value": key}),
+                json!({"type": "keyUp", "value": key}),
+            ]
+        });
+        let body = json!({"actions": [
+            {"type": "key", "id": "keyboard", "actions": actions.collect::<Vec<_>>()}
+        ]});
+        self.ask(Method::POST, "/actions", Some(body)).await;
+    }
+
+    /// What has the focus, in words: its name, and what it says.
+    pub(crate) async fn focused(&self) -> String {
+        let script = "const e = document.activeElement; \
+            return e.nodeName + ' ' + (e.innerText || e.name || e.id || '').trim()";
+        self.run(script)
+            .await
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Presses Tab until something that says `words` has the focus.
+    pub(crate) async fn tab_to(&self, words: &str) {
+        let mut passed = Vec::new();
+        for _ in 0..60 {
+            self.keys(&[TAB]).await;
+            let focused = self.focused().await;
+            if focused.contains(words) {
+                return;
+            }
+            passed.push(focused);
+        }
+        panic!("Tab does not lead to `{words}`: {passed:#?}");
+    }
+
+    /// Changes what the screen is like.
+    pub(crate) async fn on(&self, screen: Screen) {
+        let scheme = if screen.dark { "dark" } else { "light" };
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.chrome("Emulation.setEmulatedMedia", media).await;
+        let size = json!({
+            "width": screen.width, "height": screen.height, "deviceScaleFactor": 1,
+            "mobile": screen.width < 600,
+        });
+        self.chrome("Emulation.setDeviceMetricsOverride", size)
+            .await;
+    }
+
+    /// Keeps a picture of what is on the screen.
+    pub(crate) async fn picture(&self, path: &Path) {
+        let taken = self
+            .chrome("Page.captureScreenshot", json!({"format": "png"}))
+            .await;
+        let data = taken["data"].as_str().expect("a picture");
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, decoded(data)).expect("written");
+    }
+
+    /// What the console says at the level of an error since it was asked last. A server that does not answer in a
+    /// failover is no fault of a page.
+    pub(crate) async fn complaints(&self) -> Vec<String> {
+        let log = self
+            .ask(Method::POST, "/se/log", Some(json!({"type": "browser"})))
+            .await;
+        let lines = log.as_array().cloned().unwrap_or_default();
+        let bad = lines.iter().filter(|line| line["level"] == "SEVERE");
+        bad.map(|line| line["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// What axe finds wrong with the page by WCAG 2.1 AA.
+    pub(crate) async fn faults(&self) -> Vec<String> {
+        let axe = std::fs::read_to_string(axe_path()).expect("axe: see scripts/setup-ui.sh");
+        self.chrome("Runtime.evaluate", json!({"expression": axe}))
+            .await;
+        let script = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}) \
+            .then((r) => r.violations.map((v) => v.id + ': ' + v.help + ' ' + \
+            v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary).join(' | ')))";
+        let found = self.resolve(script).await;
+        let found = found
+            .as_array()
+            .unwrap_or_else(|| panic!("axe: {found}"))
+            .clone();
+        found
+            .iter()
+            .map(|fault| fault.as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // SIGTERM lets chromedriver take its browser along.
+        let pid =
+            nix::unistd::Pid::from_raw(i32::try_from(self.driver.id()).expect("a process id"));
+        let _gone_already = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        drop(self.driver.wait());
+    }
+}
+
+/// Where scripts/setup-ui.sh has put axe.
+fn axe_path() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a workspace");
+    root.join("target/ui/node_modules/axe-core/axe.min.js")
+}
+
+/// Base64, as chromedriver writes pictures.
+fn decoded(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => Some(u32::from(c - b'A')),
+        b'a'..=b'z' => Some(u32::from(c - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(c - b'0') + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u32> = text.bytes().filter_map(value).collect();
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    for four in digits.chunks(4) {
+        let mut sum = 0;
+        for digit in four {
+            sum = sum << 6 | digit;
+        }
+        let missing = 4 - four.len();
+        sum <<= 6 * u32::try_from(missing).expect("at most 4");
+        bytes.extend(sum.to_be_bytes()[1..].iter().take(3 - missing));
+    }
+    bytes
+}
