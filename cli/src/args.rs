@@ -12,6 +12,7 @@ use crate::{
     cluster::ClusterArgs,
     completions::CompletionsArgs,
     config::command::ConfigArgs,
+    debug::DebugArgs,
     dev::DevArgs,
     events::EventsArgs,
     jobs::{
@@ -23,6 +24,7 @@ use crate::{
     run::RunArgs,
     snapshot::SnapshotArgs,
     submit::SubmitArgs,
+    top::TopArgs,
     worker::WorkerArgs,
 };
 
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// Show what was decided, by whom and why; follow it with -f
     Events(EventsArgs),
+    /// Watch the cluster in this terminal
+    Top(TopArgs),
     /// Look after the masters
     Cluster(ClusterArgs),
     /// Save all records, look into a snapshot, or restore one into a new cluster
@@ -96,6 +100,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Break things on purpose, and prove that nothing was lost
     Chaos(ChaosArgs),
+    /// Pack everything that helps to find out what is wrong into one file
+    Debug(DebugArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Show or check the configuration
@@ -143,6 +149,11 @@ pub(crate) fn client_options_behind(args: &[OsString]) -> Vec<OsString> {
 // === impl Command ===
 
 impl Command {
+    /// Whether this runs until it is stopped, and is looked after by others than who started it.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Master(_) | Self::Agent(_))
+    }
+
     /// What is logged where no filter is given: servers tell their story, clients only trouble.
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
@@ -163,6 +174,8 @@ impl Command {
             | Self::Snapshot(_)
             | Self::Bench(_)
             | Self::Chaos(_)
+            | Self::Debug(_)
+            | Self::Top(_)
             | Self::Completions(_)
             | Self::Config(_) => "error",
         }

@@ -10,6 +10,7 @@ mod cluster;
 mod completions;
 mod config;
 mod connect;
+mod debug;
 mod dev;
 mod events;
 mod exit;
@@ -21,11 +22,13 @@ mod metrics;
 mod open_files;
 mod output;
 mod parent;
+mod reload;
 mod run;
 mod runtime;
 mod shutdown;
 mod snapshot;
 mod submit;
+mod top;
 mod units;
 mod worker;
 
@@ -72,7 +75,8 @@ fn run(args: &[OsString]) -> Done {
     if let Some(parent) = cli.exit_with_parent {
         parent::tie_to(parent)?;
     }
-    logging::install(&cli.log, cli.command.default_log_filter())?;
+    let command = &cli.command;
+    logging::install(&cli.log, command.default_log_filter(), command.is_server())?;
     dispatch(cli.command, file.as_ref())
 }
 
@@ -106,12 +110,20 @@ fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
 
 fn dispatch(command: Command, file: Option<&File>) -> Done {
     match command {
+        Command::Top(args) => single()?.block_on(top::run(args)),
+        Command::Debug(args) => single()?.block_on(debug::run(args, file)),
         Command::Completions(args) => completions::run(&args),
         Command::Config(args) => config::command::run(&args, file),
         // Children die with the thread that started them: this runtime has only the main thread.
         Command::Dev(args) => single()?.block_on(dev::run(args, file.map(|f| f.path.clone()))),
-        Command::Master(args) => many()?.block_on(master::run(*args)),
-        Command::Agent(args) => many()?.block_on(agent::run(*args)),
+        Command::Master(args) => many()?.block_on(reload::at_hangups(
+            file.map(|f| f.path.clone()),
+            master::run(*args),
+        )),
+        Command::Agent(args) => many()?.block_on(reload::at_hangups(
+            file.map(|f| f.path.clone()),
+            agent::run(*args),
+        )),
         Command::Chaos(args) => chaos::run(args),
         Command::Bench(args) => many()?.block_on(bench::run(args)),
         Command::Submit(args) => single()?.block_on(submit::run(*args)),

@@ -19,6 +19,8 @@ pub const REDIRECTS_FOLLOWED: &str = "interrex_session_redirects_followed_total"
 pub const STALE_MESSAGES: &str = "interrex_stale_messages_total";
 /// How often a larger epoch than the one known was seen.
 pub const FAILOVERS_SEEN: &str = "interrex_failovers_seen_total";
+/// What full queues refused.
+pub const REFUSED: &str = "interrex_session_requests_refused_total";
 /// Attempts of control calls.
 pub const CALL_ATTEMPTS: &str = "interrex_client_call_attempts_total";
 
@@ -36,6 +38,8 @@ pub const TABLE: Table = Table {
         )
         .by(&[Label::of("kind", &Body::KINDS)]),
         Metric::counter(FAILOVERS_SEEN, "Changes to a larger epoch."),
+        Metric::counter(REFUSED, "What was refused because a bounded queue of this session was full; it is tried again.")
+            .by(&[Label::of("queue", &["mailbox", "stream"])]),
         Metric::counter(CALL_ATTEMPTS, "Attempts of control calls.")
             .by(&[Label::of("outcome", &["ok", "refused", "retried"])])
             .when("in programs that make such calls, once one was made"),
@@ -76,4 +80,9 @@ pub(crate) fn failover_seen() {
 
 pub(crate) fn call_attempt(outcome: &'static str) {
     metrics::counter!(CALL_ATTEMPTS, "outcome" => outcome).increment(1);
+}
+
+/// `queue`: `mailbox` or `stream`.
+pub(crate) fn refused(queue: &'static str) {
+    metrics::counter!(REFUSED, "queue" => queue).increment(1);
 }

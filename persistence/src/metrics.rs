@@ -3,7 +3,7 @@
 use std::{future::Future, time::Instant};
 
 use interrex_proto::metric::{self, Label, Metric, Table};
-use metrics::{gauge, histogram};
+use metrics::{counter, gauge, histogram};
 
 use crate::options::EngineKind;
 
@@ -11,6 +11,13 @@ use crate::options::EngineKind;
 pub const STORE_OP_DURATION_SECONDS: &str = "interrex_store_op_duration_seconds";
 /// What a store occupies.
 pub const STORE_SIZE_BYTES: &str = "interrex_store_size_bytes";
+
+/// Requests that wait for a writer.
+const STORE_QUEUE_DEPTH: &str = "interrex_store_queue_depth";
+/// Requests that may wait.
+const STORE_QUEUE_LIMIT: &str = "interrex_store_queue_limit";
+/// Requests that were refused.
+const STORE_QUEUE_REFUSED: &str = "interrex_store_requests_refused_total";
 
 const ENGINE: Label = Label::of("engine", &["raft", "etcd", "sled", "memory"]);
 
@@ -30,6 +37,11 @@ pub const TABLE: Table = Table {
         )
         .by(&[ENGINE])
         .when("shortly after the start; with etcd and memory once a master has led"),
+        Metric::gauge(STORE_QUEUE_DEPTH, "Requests that waited for the store's writer when the newest one came.")
+            .when("with etcd and sled, once a master has led"),
+        Metric::gauge(STORE_QUEUE_LIMIT, "Requests that may wait for the store's writer.")
+            .when("with etcd and sled, once a master has led"),
+        Metric::counter(STORE_QUEUE_REFUSED, "Requests refused because the store's writer does not keep up."),
     ],
 };
 
@@ -59,6 +71,17 @@ pub(crate) async fn timed<T>(
     histogram!(STORE_OP_DURATION_SECONDS, "engine" => engine.name(), "op" => op)
         .record(began.elapsed().as_secs_f64());
     outcome
+}
+
+/// So many requests wait for a writer, and so many may.
+pub(crate) fn queue(depth: usize, limit: usize) {
+    gauge!(STORE_QUEUE_DEPTH).set(depth as f64);
+    gauge!(STORE_QUEUE_LIMIT).set(limit as f64);
+}
+
+/// A writer's queue was full.
+pub(crate) fn queue_refused() {
+    counter!(STORE_QUEUE_REFUSED).increment(1);
 }
 
 /// Records the size of a store.

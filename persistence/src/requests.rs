@@ -8,7 +8,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use crate::error::CommitError;
+use crate::{error::CommitError, metrics};
 
 /// An answer to come.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
@@ -60,13 +60,18 @@ impl<R> Requests<R> {
         request: impl FnOnce(Reply<T>) -> R,
     ) -> Result<T, CommitError> {
         let (reply, answer) = oneshot::channel();
+        let limit = self.tx.max_capacity();
+        metrics::queue(limit.saturating_sub(self.tx.capacity()), limit);
         // Not `send`: a wait for room would have no bound.
         if let Err(error) = self.tx.try_send(request(reply)) {
             let why = match error {
-                TrySendError::Full(_) => Unanswered::Full {
-                    max: self.tx.max_capacity(),
-                    store: self.store,
-                },
+                TrySendError::Full(_) => {
+                    metrics::queue_refused();
+                    Unanswered::Full {
+                        max: limit,
+                        store: self.store,
+                    }
+                }
                 TrySendError::Closed(_) => Unanswered::Closed,
             };
             return Err(CommitError::Rejected(Box::new(why)));

@@ -21,6 +21,9 @@ use tokio::{
 
 use crate::exit::Failure;
 
+/// The variable that says how masters and agents log.
+const LOG_FORMAT: &str = "INTERREX_LOG_FORMAT";
+
 /// Lines of a child's log shown when it ends unexpectedly.
 const TAIL_LINES: usize = 15;
 
@@ -61,7 +64,12 @@ impl Child {
         let open = std::fs::File::options().create(true).append(true).open(log);
         let out = open.map_err(|e| Failure::io(&format!("log file {}", log.display()), &e))?;
         let err = out.try_clone().map_err(|e| Failure::io(&doing, &e))?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        if std::env::var_os(LOG_FORMAT).is_none() {
+            // A file, but one that people read.
+            command.env(LOG_FORMAT, "text");
+        }
+        let mut child = command
             .args(args)
             .stdin(Stdio::piped())
             .stdout(out)

@@ -81,6 +81,11 @@ impl Process {
             .spawn();
         Self(started.expect("it starts"))
     }
+
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
 }
 
 impl Drop for Process {

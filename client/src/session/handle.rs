@@ -12,6 +12,7 @@ use tokio::sync::{
 };
 
 use super::event::StreamId;
+use crate::metrics;
 
 /// Sends to the leader and answers requests for registrations. Clones share one session, which ends when the
 /// last of them is dropped.
@@ -104,7 +105,10 @@ impl SessionHandle {
             answer,
         }) {
             Ok(()) => delivery.await.map_err(|_closed| SessionClosed),
-            Err(TrySendError::Full(_)) => Ok(Delivery::Busy),
+            Err(TrySendError::Full(_)) => {
+                metrics::refused("mailbox");
+                Ok(Delivery::Busy)
+            }
             Err(TrySendError::Closed(_)) => Err(SessionClosed),
         }
     }

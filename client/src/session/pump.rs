@@ -276,7 +276,10 @@ impl Owner {
             return true;
         };
         match link.outbound.try_send(frame) {
-            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Full(_)) => {
+                metrics::refused("stream");
+                false
+            }
             Ok(()) | Err(TrySendError::Closed(_)) => true,
         }
     }
@@ -290,7 +293,7 @@ impl Owner {
     fn notify(&mut self, event: SessionEvent) {
         match &event {
             SessionEvent::Attached { epoch, master, .. } => {
-                info!(epoch, master, "attached to the leader");
+                info!(event = "attached", epoch, master, "attached to the leader");
                 let gap = self.detached_at.take().map(|at| at.elapsed());
                 metrics::attached(*epoch, gap);
             }
@@ -363,7 +366,7 @@ fn observe(observation: &Observation) {
             );
         }
         Observation::FailoverSeen { epoch } => {
-            info!(epoch, "a newer leader exists");
+            info!(event = "failover_seen", epoch, "a newer leader exists");
             metrics::failover_seen();
         }
         Observation::Redirect { address } => {

@@ -150,6 +150,7 @@ impl Quarantined {
     /// Logs it, and counts it.
     pub fn report(&self) {
         tracing::warn!(
+            event = "record_quarantined",
             kind = kind_name(self.key.kind),
             id = %self.key.id,
             reason = %self.reason,

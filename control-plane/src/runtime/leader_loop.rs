@@ -226,6 +226,7 @@ impl LeaderLoop {
         metrics::loop_lag(lag);
         if lag > TICK * 5 {
             tracing::warn!(
+                event = "loop_late",
                 epoch = self.epoch().0,
                 lag_ms = lag.as_millis(),
                 "the loop is late"
@@ -269,7 +270,7 @@ impl LeaderLoop {
                 return;
             }
             Ok(Err(error)) => {
-                tracing::warn!(epoch, %error, "commit failed: stepping down");
+                tracing::warn!(event = "commit_failed", epoch, %error, "commit failed: stepping down");
                 let (failure, reason) = match error {
                     CommitError::Fenced { .. } => (CommitFailure::Fenced, "fenced"),
                     CommitError::Rejected(_) => (CommitFailure::Rejected, "rejected"),
@@ -281,6 +282,7 @@ impl LeaderLoop {
             Err(_elapsed) => {
                 let after_ms = self.commit_deadline.as_millis();
                 tracing::warn!(
+                    event = "commit_failed",
                     epoch,
                     after_ms,
                     "commit has no answer in time: stepping down"
@@ -298,6 +300,7 @@ impl LeaderLoop {
         if let Some(Output::StepDown(reason)) = outputs.last() {
             // First, so that nobody who is answered below comes back to this leadership.
             tracing::info!(
+                event = "stepping_down",
                 epoch = self.epoch().0,
                 reason = reason.name(),
                 "stepping down"
@@ -369,9 +372,12 @@ impl LeaderLoop {
             self.view.apply(&[Mutation::PutWorker(Arc::clone(worker))]);
         }
         if let Some(recovery) = publication.recovery {
-            tracing::info!(epoch = self.epoch().0, state = recovery.name(), "recovery");
+            let (epoch, state) = (self.epoch().0, recovery.name());
             if recovery == RecoveryState::Alive {
+                tracing::info!(event = "recovery_complete", epoch, state, "recovery");
                 metrics::reconciled(self.began.elapsed());
+            } else {
+                tracing::info!(event = "recovery", epoch, state, "recovery");
             }
             self.view.set_recovery(recovery);
         }

@@ -297,7 +297,7 @@ impl Inner {
             }
             session.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        tracing::warn!(session = id.0, peer = ?session.peer, queued, "session is too slow: closed");
+        tracing::warn!(event = "session_slow", session = id.0, peer = ?session.peer, queued, "session is too slow: closed");
         metrics::session_closed("slow");
         metrics::refused(Queue::SessionFrames);
         session.closed.cancel();

@@ -165,7 +165,7 @@ impl RoleTask {
     /// Leads, and leaves everything as a standby has it. `None`: the leadership's code panicked.
     async fn serve(&self, leadership: &Leadership, stop: &CancellationToken) -> Option<Ended> {
         let epoch = Epoch(leadership.epoch.0);
-        tracing::info!(epoch = epoch.0, "elected");
+        tracing::info!(event = "leader_elected", epoch = epoch.0, "elected");
         metrics::counter!("interrex_elections_won_total").increment(1);
         let ended = AssertUnwindSafe(self.lead(leadership, stop))
             .catch_unwind()
@@ -433,7 +433,8 @@ impl RoleTask {
         self.shared.view.send_replace(Arc::new(view));
         self.set_role(Role::Leading);
         metrics::gauge!("interrex_epoch").set(epoch.0 as f64);
-        tracing::info!(epoch = epoch.0, took_ms = took.as_millis(), "leading");
+        let took_ms = took.as_millis();
+        tracing::info!(event = "leading", epoch = epoch.0, took_ms, "leading");
         let leader = Some(master_message(&self.shared.me));
         self.peers
             .broadcast(epoch, &Body::MasterChanged(v1::MasterChanged { leader }));

@@ -42,7 +42,7 @@ impl Tasks {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             if ended.is_err() {
                 metrics::counter!("interrex_task_panics_total", "task" => name).increment(1);
-                tracing::error!(task = name, "task panicked");
+                tracing::error!(event = "task_panicked", task = name, "task panicked");
             } else if on_end == OnEnd::Alarm && !stop.is_cancelled() {
                 tracing::error!(task = name, "task ended before shutdown");
             }

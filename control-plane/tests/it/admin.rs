@@ -52,6 +52,12 @@ async fn without_a_leader_a_master_is_live_but_not_ready() {
     let (status, text, _) = get(&master, "/readyz").await;
     assert_eq!(status, 503, "{text}");
     assert!(text.contains("[-] leader: no leader is known"), "{text}");
+    let (status, text, _) = get(&master, "/readyz?verbose&exclude=leader,store").await;
+    assert_eq!(status, 200, "what is excluded does not count: {text}");
+    assert!(
+        text.contains("[+] loop") && !text.contains("leader"),
+        "{text}"
+    );
     assert_eq!(get(&master, "/leader").await.0, 503);
 }
 

@@ -125,7 +125,8 @@ impl Guard {
             return;
         };
         if let Err(reason) = sight.judge(*term, lease) {
-            tracing::warn!(epoch = leadership.epoch.0, ?reason, "leadership lost");
+            let epoch = leadership.epoch.0;
+            tracing::warn!(event = "leadership_lost", epoch, ?reason, "leadership lost");
             leadership.lost.cancel();
             *held = None;
         }
@@ -251,9 +252,16 @@ fn publish(node: &Node, metrics: &RaftMetrics<Types>, sight: &Sight) {
             let master = &node.options().id;
             if is.is_some() {
                 let epoch = view.epoch.0;
-                tracing::info!(master, epoch, leader = is, "leader seen");
+                tracing::info!(
+                    event = "leader_seen",
+                    master,
+                    epoch,
+                    leader = is,
+                    "leader seen"
+                );
             } else {
-                tracing::info!(master, was, "the leader is gone, or not heard of");
+                let event = "leader_gone";
+                tracing::info!(event, master, was, "the leader is gone, or not heard of");
             }
         }
         *old = view;

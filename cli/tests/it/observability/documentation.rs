@@ -1,6 +1,9 @@
 //! `docs/metrics.md` is what the code says of its metrics.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use interrex_proto::metric::{Kind, Label, Metric, Table};
 
@@ -109,4 +112,56 @@ fn names_and_words_keep_the_rules() {
             "{name} is of two kinds"
         );
     }
+}
+
+/// What log filters name so.
+const TARGETS: [&str; 4] = [
+    "interrex_agent",
+    "interrex_client",
+    "interrex_control_plane",
+    "interrex_persistence",
+];
+
+/// Words of a text that are names of ours.
+fn names_in(text: &str) -> BTreeSet<String> {
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let words = text.split(|c| !word(c));
+    let ours = words.filter(|name| name.starts_with("interrex_") && !TARGETS.contains(name));
+    ours.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn pages_and_alerts_name_only_metrics_that_exist() {
+    let known: BTreeSet<&str> = tables()
+        .iter()
+        .flat_map(|table| table.metrics)
+        .map(|metric| metric.name)
+        .collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut wrong = Vec::new();
+    let mut pages = vec![
+        root.join("README.md"),
+        root.join("grafana/prometheus/alerts.yml"),
+    ];
+    for folder in ["docs", "docs/runbooks"] {
+        let entries = std::fs::read_dir(root.join(folder)).expect("a folder");
+        pages.extend(
+            entries
+                .map(|entry| entry.expect("an entry").path())
+                .filter(|path| path.is_file()),
+        );
+    }
+    assert!(pages.len() > 20, "{pages:?}");
+    for page in pages {
+        let text = String::from_utf8_lossy(&std::fs::read(&page).expect("a page")).into_owned();
+        for name in names_in(&text) {
+            let base = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|ending| name.strip_suffix(ending));
+            if !known.contains(name.as_str()) && !base.is_some_and(|base| known.contains(base)) {
+                wrong.push(format!("{}: {name}", page.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new(), "no such metrics");
 }

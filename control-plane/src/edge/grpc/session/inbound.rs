@@ -113,6 +113,7 @@ impl Inbound {
     fn refused_by_peer(&self, epoch: Epoch, stale: &v1::StaleEpoch) {
         ::metrics::counter!("interrex_stale_epoch_answers_total").increment(1);
         tracing::warn!(
+            event = "stale_epoch",
             epoch = epoch.0,
             seen = stale.seen,
             refused = stale.refused,
