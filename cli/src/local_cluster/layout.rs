@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(
             layout.shell_line(Path::new("/bin/interrex"), "m2"),
             "/bin/interrex master --data-dir '/a b'\\''s/m2' --id m2 \
-             --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079 \
+             --bind 127.0.0.1:7078 --peers m1=127.0.0.1:7077,m2=127.0.0.1:7078,m3=127.0.0.1:7079 \
              --rest 127.0.0.1:6067 --web 127.0.0.1:8081 --engine raft"
         );
     }
