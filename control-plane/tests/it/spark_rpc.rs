@@ -560,6 +560,64 @@ async fn only_its_own_driver_ends_an_application() {
     assert!(view.app(&app).is_some_and(|a| !a.state.is_final()));
 }
 
+/// A text in the answer to a submission client.
+fn text_of(answer: Frame, field: &'static str) -> String {
+    let Frame::Response { body, .. } = answer else {
+        panic!("{answer:?}");
+    };
+    let graph = read(&body, &Limits::default()).expect("a stream");
+    let field = View::root(&graph).field(field).expect("a field");
+    match field.option() {
+        Ok(Some(inner)) => inner.text().unwrap_or("an object").to_owned(),
+        Ok(None) => String::new(),
+        Err(_plain) => field.text().expect("a text").to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submission_in_cluster_mode_is_taken_by_the_leader_alone() {
+    let cluster = MemoryCluster::new();
+    let master = start(&cluster, "m1");
+    leads(&master).await;
+    let standby = start(&cluster, "m2");
+    has_role(&standby, Role::Standby).await;
+    let submit = "4-cluster-m17077-c1-f002-RequestSubmitDriver";
+    let mut client = Driver::connect(&standby, 1).await;
+    client.greet().await;
+    client.say(submit).await;
+    let refused = text_of(client.next().await, "message");
+    // What Spark's client passes over.
+    assert!(
+        refused.starts_with("Current state is not alive"),
+        "{refused}"
+    );
+    let mut client = Driver::connect(&master, 1).await;
+    client.greet().await;
+    client.say(submit).await;
+    let id = text_of(client.next().await, "driverId");
+    let view = master.handle.view();
+    let driver = view.driver(&id.as_str().into()).expect("recorded");
+    assert_eq!(driver.spec.name, "org.example.Main");
+    assert!(driver.spec.supervise);
+    client
+        .say("4-cluster-m17077-c1-f003-RequestDriverStatus")
+        .await;
+    // The captured id is another cluster's.
+    let Frame::Response { body, .. } = client.next().await else {
+        panic!("no status");
+    };
+    let graph = read(&body, &Limits::default()).expect("a stream");
+    assert_eq!(
+        View::root(&graph).field("found").and_then(View::boolean),
+        Ok(false)
+    );
+    client
+        .say("4-cluster-m17077-c2-f002-RequestKillDriver")
+        .await;
+    let unknown = text_of(client.next().await, "message");
+    assert!(unknown.contains("driver-"), "{unknown}");
+}
+
 #[test]
 fn a_frame_of_a_driver_is_changed_in_its_port_alone() {
     let frame = decode(&captured("1-app-m17077-c1-f002-RegisterApplication", 4711));

@@ -268,45 +268,56 @@ fn jar(spark: &Spark, folder: &Path) -> PathBuf {
     jar
 }
 
-#[test]
-fn a_driver_in_cluster_mode_runs_on_an_agent_and_knows_all_masters() {
-    let Some(sparks) = installations() else {
-        return;
-    };
-    let spark = sparks.last().expect("one at least");
-    let cluster = cluster(&sparks);
-    let result = cluster.dir().join("result");
-    let jar = jar(spark, cluster.dir());
-    let rest = cluster.addresses("rest").join(",");
+/// Submits `Sum` in cluster mode to `masters`, and waits for what it has to tell.
+fn runs_in_cluster_mode(cluster: &Cluster, spark: &Spark, masters: &[String], rest: bool) {
+    let folder = cluster.dir().join(format!("mode-{}", spark.version));
+    fs::create_dir(&folder).expect("a folder");
+    let result = folder.join("result");
+    let log = folder.join("submit.log");
     let submitted = spark
-        .submit(&cluster, &cluster.dir().join("cluster-mode.log"))
+        .submit(cluster, &log)
+        .args(["--master", &format!("spark://{}", masters.join(","))])
         .args([
-            "--master",
-            &format!("spark://{rest}"),
             "--deploy-mode",
             "cluster",
-        ])
-        .args([
-            "--conf",
-            "spark.master.rest.enabled=true",
             "--driver-memory",
             "512m",
             "--class",
             "Sum",
         ])
-        .arg(jar)
+        .args(["--conf", &format!("spark.master.rest.enabled={rest}")])
+        .arg(jar(spark, &folder))
         .arg(&result)
         .status();
-    assert!(submitted.expect("spark-submit runs").success());
-    let told = wait_long("the driver has a result", || {
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    assert!(submitted.expect("spark-submit runs").success(), "{said}");
+    let told = wait_long(&format!("a result of {}: {said}", spark.version), || {
         fs::read_to_string(&result).ok()
     });
-    let rpc = cluster.addresses("rpc").join(",");
-    assert_eq!(told, format!("10 spark://{rpc}"));
-    wait_long("driver and application are finished", || {
-        let drivers = cluster.json(&["list", "drivers"]);
-        let apps = cluster.json(&["list", "apps"]);
-        let finished = |all: &serde_json::Value| all.to_string().contains("FINISHED");
-        (finished(&drivers) && finished(&apps)).then_some(())
+    // All masters, whichever it was submitted to.
+    let all = cluster.addresses("rpc").join(",");
+    assert_eq!(told, format!("10 spark://{all}"), "{said}");
+}
+
+#[test]
+fn a_driver_in_cluster_mode_runs_on_an_agent_and_knows_all_masters() {
+    let Some(sparks) = installations() else {
+        return;
+    };
+    let cluster = cluster(&sparks);
+    for spark in &sparks {
+        // Each as its line does by default.
+        if spark.version.starts_with("3.") {
+            runs_in_cluster_mode(&cluster, spark, &cluster.addresses("rpc"), false);
+        } else {
+            runs_in_cluster_mode(&cluster, spark, &cluster.addresses("rest"), true);
+        }
+    }
+    wait_long("drivers and applications are finished", || {
+        let all = ["drivers", "apps"].map(|kind| cluster.json(&["list", kind]).to_string());
+        let finished = all
+            .iter()
+            .all(|text| text.matches("FINISHED").count() == sparks.len());
+        finished.then_some(())
     });
 }

@@ -147,17 +147,9 @@ impl Connection {
                     Err(_not_numbers) => Step::send(boolean(id, false)),
                 }
             }
-            (
-                Inbound::RequestSubmitDriver { .. }
-                | Inbound::RequestKillDriver { .. }
-                | Inbound::RequestDriverStatus { .. },
-                id,
-            ) => self.fail(
-                id,
-                "cluster mode",
-                "cluster mode over Spark's RPC is not served; submit over REST: --conf \
-                 spark.master.rest.enabled=true and the master's REST port (6066)",
-            ),
+            (Inbound::RequestSubmitDriver { driver }, Some(id)) => self.submits(id, &driver),
+            (Inbound::RequestKillDriver { driver_id }, Some(id)) => self.kills(id, driver_id),
+            (Inbound::RequestDriverStatus { driver_id }, Some(id)) => self.status_of(id, driver_id),
             (_, id) => self.fail(
                 id,
                 "message",

@@ -16,6 +16,7 @@ mod inbound;
 mod notices;
 mod registering;
 pub(crate) mod split;
+mod submissions;
 pub(crate) mod takeover;
 
 use std::{sync::Arc, time::Duration};
