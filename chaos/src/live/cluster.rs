@@ -87,16 +87,21 @@ impl Cluster {
     /// [`LiveError::Io`] where it cannot be started.
     pub(super) fn start(&mut self, node: &str) -> Result<(), LiveError> {
         let args = self.places.command_line(node);
-        self.start_with(node, args)
+        self.start_with(node, args, None)
     }
 
-    /// Starts another process of this program as `node`.
+    /// Starts this program as `node`, with these arguments and a variable more in its environment.
     ///
     /// # Errors
     /// [`LiveError::Io`] where it cannot be started.
-    pub(super) fn start_with(&mut self, node: &str, args: Vec<OsString>) -> Result<(), LiveError> {
+    pub(super) fn start_with(
+        &mut self,
+        node: &str,
+        args: Vec<OsString>,
+        env: Option<(&str, &str)>,
+    ) -> Result<(), LiveError> {
         let log = self.places.log(node);
-        let process = Process::start(&self.program, &args, &log)
+        let process = Process::start(&self.program, &args, env, &log)
             .map_err(LiveError::io(format!("starting {node}")))?;
         self.callers.set(node, process.pid());
         self.processes.insert(node.to_owned(), process);
@@ -106,6 +111,12 @@ impl Cluster {
     /// Whether `node` runs; a stopped one does.
     pub(super) fn is_alive(&mut self, node: &str) -> bool {
         self.processes.get_mut(node).is_some_and(Process::is_alive)
+    }
+
+    /// The process of `node`, if it has one.
+    #[must_use]
+    pub(super) fn pid(&self, node: &str) -> Option<u32> {
+        self.processes.get(node).map(Process::pid)
     }
 
     /// Signals `node`; false where it does not run.

@@ -4,10 +4,14 @@ use std::{ffi::OsString, time::Duration};
 
 pub(super) use super::client::Hold;
 
-use super::{options::LiveError, stage::Stage, work::JobKind};
+use super::{ledger::MARK, options::LiveError, stage::Stage, work::JobKind};
 
 /// The clients that make the load.
 pub(super) const SUBMITTERS: [&str; 2] = ["c1", "c2"];
+/// The application that runs from the beginning to the end.
+pub(super) const APP: &str = "a1";
+/// Its executors.
+pub(super) const EXECUTORS: u32 = 2;
 
 /// A client that makes one submission.
 #[derive(Debug, Clone)]
@@ -64,6 +68,21 @@ pub(super) fn start_submitters(stage: &mut Stage<'_>, rate: f64) -> Result<(), L
         stage.start_with(client, args)?;
     }
     Ok(())
+}
+
+/// Starts an application whose executors never end by themselves.
+pub(super) fn start_app(stage: &mut Stage<'_>) -> Result<(), LiveError> {
+    let masters = stage.cluster.places.masters_list().join(",");
+    let mut args: Vec<OsString> = vec!["--exit-with-parent".into()];
+    args.push(std::process::id().to_string().into());
+    args.push("run".into());
+    push(&mut args, "--masters", &masters);
+    push(&mut args, "--name", APP);
+    push(&mut args, "--executors", &EXECUTORS.to_string());
+    push(&mut args, "--memory", "64MiB");
+    push(&mut args, "--env", &format!("{MARK}={}", stage.site.run));
+    args.extend(["--", "sleep", "1000000"].map(OsString::from));
+    stage.start_with(APP, args)
 }
 
 fn common(stage: &Stage<'_>, name: &str, masters: &[String]) -> Vec<OsString> {

@@ -10,6 +10,7 @@ pub mod clock;
 mod cluster;
 mod collect;
 pub mod figures;
+mod follow;
 mod journal;
 pub mod ledger;
 mod load;

@@ -131,6 +131,23 @@ impl Observer {
         })
     }
 
+    /// Why the application `name` does not run `executors` executors; `None` if it does.
+    pub(super) async fn app_unwell(&self, name: &str, executors: u32) -> Option<String> {
+        let all = match self.control.list(ListKind::Applications, None).await {
+            Ok(all) => all.applications,
+            Err(error) => return Some(error.to_string()),
+        };
+        let apps: Vec<_> = all.iter().filter(|app| app.name == name).collect();
+        let [app] = apps.as_slice() else {
+            return Some(format!("there are {} applications {name}", apps.len()));
+        };
+        let run = app.executors.iter().filter(|e| e.state == "RUNNING");
+        let run = run.count();
+        let well = app.state == "RUNNING" && run == executors as usize;
+        let what = format!("{name} is {}, with {run} executors that run", app.state);
+        (!well).then_some(what)
+    }
+
     pub(super) async fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
         let all = self.control.list(ListKind::Workers, None).await?;
         Ok(all.workers)

@@ -46,6 +46,8 @@ pub struct LiveOptions {
     pub program: PathBuf,
     /// The first of 50 ports that nobody else uses.
     pub base_port: u16,
+    /// Whether the program has kill points.
+    pub kill_points: bool,
 }
 
 /// Why a run did not come to a verdict.
@@ -101,6 +103,25 @@ impl LiveError {
 // === impl LiveOptions ===
 
 impl LiveOptions {
+    /// Options for tests.
+    #[cfg(test)]
+    pub(super) fn of(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            seconds: 20,
+            kills: None,
+            seed: 7,
+            dir: PathBuf::new(),
+            engine: Engine::Raft,
+            masters: 3,
+            agents: 4,
+            rate: 5.0,
+            program: PathBuf::new(),
+            base_port: 20_000,
+            kill_points: false,
+        }
+    }
+
     /// Checks everything that can be checked before a process exists.
     ///
     /// # Errors
@@ -132,6 +153,10 @@ impl LiveOptions {
         {
             let fix = "give at least 1, with --scenario leader-kill";
             return Err(LiveError::option("--kills", kills, fix));
+        }
+        if self.scenario == Scenario::KillPoints && !self.kill_points {
+            let fix = "this program has no kill points; build it with --features kill-points";
+            return Err(LiveError::option("--scenario", self.scenario, fix));
         }
         match self.scenario.engine() {
             Some(engine) if engine != self.engine => {
@@ -200,19 +225,7 @@ mod tests {
     use super::*;
 
     fn options() -> LiveOptions {
-        LiveOptions {
-            scenario: Scenario::LeaderKill,
-            seconds: 20,
-            kills: None,
-            seed: 7,
-            dir: PathBuf::new(),
-            engine: Engine::Raft,
-            masters: 3,
-            agents: 4,
-            rate: 5.0,
-            program: PathBuf::new(),
-            base_port: 20_000,
-        }
+        LiveOptions::of(Scenario::LeaderKill)
     }
 
     #[test]
@@ -261,6 +274,20 @@ mod tests {
                     ..options()
                 },
                 "--kills 3",
+            ),
+            (
+                LiveOptions {
+                    scenario: Scenario::CoordinatorFreeze,
+                    ..options()
+                },
+                "--engine raft: coordinator-freeze needs --engine etcd",
+            ),
+            (
+                LiveOptions {
+                    scenario: Scenario::KillPoints,
+                    ..options()
+                },
+                "build it with --features kill-points",
             ),
         ] {
             let error = wrong.validate().unwrap_err().to_string();

@@ -192,6 +192,8 @@ impl Places {
             // Nothing may be forgotten before it has been asked after.
             ("--retained-drivers", "1000000"),
             ("--retained-events", "1000000"),
+            // An application is to outlive any number of agents.
+            ("--executor-failures-max", "-1"),
         ] {
             args.extend([option.into(), value.into()]);
         }
@@ -252,17 +254,11 @@ mod tests {
 
     fn places(engine: Engine) -> Places {
         Places::new(&LiveOptions {
-            scenario: Scenario::LeaderKill,
-            seconds: 1,
-            kills: None,
-            seed: 0,
             dir: "/r".into(),
             engine,
             masters: 7,
             agents: 12,
-            rate: 1.0,
-            program: PathBuf::new(),
-            base_port: 20_000,
+            ..LiveOptions::of(Scenario::LeaderKill)
         })
     }
 

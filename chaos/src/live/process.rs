@@ -30,18 +30,24 @@ pub(super) struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Starts `program`, what it says appended to `log`. To be called on the main thread: the child dies with the thread
+    /// Starts `program` with a variable more in its environment, what it says appended to `log`. To be called on the main thread: the child dies with the thread
     /// that has started it.
     ///
     /// # Errors
     /// Where the log cannot be opened or the program cannot be started.
-    pub(super) fn start(program: &Path, args: &[OsString], log: &Path) -> io::Result<Self> {
+    pub(super) fn start(
+        program: &Path,
+        args: &[OsString],
+        env: Option<(&str, &str)>,
+        log: &Path,
+    ) -> io::Result<Self> {
         let out = std::fs::File::options()
             .create(true)
             .append(true)
             .open(log)?;
         let mut child = Command::new(program)
             .args(args)
+            .envs(env)
             .stdin(Stdio::piped())
             .stdout(out.try_clone()?)
             .stderr(out)

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     client::is_over,
-    load::SUBMITTERS,
+    load::{APP, EXECUTORS, SUBMITTERS},
     options::{Engine, LiveError},
     places::ETCD,
     proc_marks::{self, Alive},
@@ -75,6 +75,9 @@ pub(super) async fn converge(stage: &mut Stage<'_>) {
             if let Some(complaint) = observer.agents_unwell(&agents).await {
                 return Some(complaint);
             }
+            if let Some(complaint) = observer.app_unwell(APP, EXECUTORS).await {
+                return Some(complaint);
+            }
             let drivers = match observer.drivers().await {
                 Ok(drivers) => drivers,
                 Err(error) => return Some(error.to_string()),
@@ -99,6 +102,19 @@ pub(super) async fn converge(stage: &mut Stage<'_>) {
                 .journal
                 .broken("nemesis", &format!("does not come to rest: {complaint}"));
         }
+    }
+}
+
+/// Ends the application, with its executors.
+pub(super) async fn end_app(stage: &mut Stage<'_>) {
+    stage.cluster.signal(APP, Signal::SIGINT);
+    let ended = stage.ended(APP, CLIENTS_DEADLINE).await;
+    // As `interrex run` says that it was interrupted, and that its executors were ended.
+    if ended.as_deref() != Some("exit code 11") {
+        let how = ended.unwrap_or_else(|| "no end".to_owned());
+        stage
+            .journal
+            .broken(APP, &format!("was to end its executors, and has {how}"));
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     clock::Clock,
     cluster::Cluster,
-    collect,
+    collect, follow,
     journal::Journal,
     ledger::Ledger,
     load,
@@ -73,6 +73,8 @@ pub async fn run(
         },
         ledger,
         seconds: options.seconds,
+        engine: options.engine,
+        kill_points: options.kill_points,
     };
     let mut stage = Stage::new(props, tell);
     note_run(&stage, options);
@@ -146,6 +148,9 @@ async fn play(stage: &mut Stage<'_>, options: &LiveOptions) -> Result<(), LiveEr
     stage.say(&format!("starting {masters} masters and {agents} agents"));
     start_all(stage, options.engine).await?;
     load::start_submitters(stage, options.rate)?;
+    load::start_app(stage)?;
+    let control = stage.observer.control().clone();
+    let follower = follow::follow("f1", control, stage.journal.clone());
     stage.pause(WARM_UP).await;
     stage.until = std::time::Instant::now() + Duration::from_secs(options.seconds);
     stage.say(&format!(
@@ -158,6 +163,7 @@ async fn play(stage: &mut Stage<'_>, options: &LiveOptions) -> Result<(), LiveEr
     rest::heal(stage, options.engine).await?;
     rest::end_clients(stage).await;
     rest::converge(stage).await;
+    rest::end_app(stage).await;
     rest::look_for_leftovers(stage).await;
     let submissions = submissions(stage)?;
     let count = submissions.len();
@@ -166,6 +172,7 @@ async fn play(stage: &mut Stage<'_>, options: &LiveOptions) -> Result<(), LiveEr
     ));
     rest::ask_after_all(stage, &submissions).await;
     rest::compare_records(stage).await;
+    follower.abort();
     rest::end_all(stage, options.engine).await;
     Ok(())
 }

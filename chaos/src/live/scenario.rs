@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr};
 
 use super::{
     options::{Engine, LiveError, LiveOptions},
-    scenarios::{clients, leaders, restarts},
+    scenarios::{
+        clients, coordinator, disks, leaders, links, members, points, power, restarts, soak,
+    },
     stage::Stage,
 };
 
@@ -19,43 +21,114 @@ pub enum Scenario {
     ClientRetry,
     /// Every master and every agent is restarted in order, one after the other.
     RollingRestart,
+    /// Masters and agents are cut off from each other.
+    SplitBrain,
+    /// Everything dies at once.
+    PowerCut,
+    /// Agents die and freeze.
+    WorkerStorm,
+    /// Links come and go.
+    FlappingNetwork,
+    /// Disks are full or slow.
+    SlowDisk,
+    /// Masters are added, removed and lose their disks.
+    MembershipChurn,
+    /// Leaders die at the program's own points inside a submission.
+    KillPoints,
+    /// etcd freezes, dies and falls silent.
+    CoordinatorFreeze,
+    /// A mix of all.
+    Soak,
 }
 
 // === impl Scenario ===
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 13] = [
         Self::LeaderKill,
         Self::LeaderPause,
         Self::ClientRetry,
         Self::RollingRestart,
+        Self::SplitBrain,
+        Self::PowerCut,
+        Self::WorkerStorm,
+        Self::FlappingNetwork,
+        Self::SlowDisk,
+        Self::MembershipChurn,
+        Self::KillPoints,
+        Self::CoordinatorFreeze,
+        Self::Soak,
     ];
+
+    /// Its name, and what it tries.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::LeaderKill => (
+                "leader-kill",
+                "SIGKILL of the leader, again and again, under load",
+            ),
+            Self::LeaderPause => (
+                "leader-pause",
+                "SIGSTOP of the leader, shorter and longer than its lease; it must not serve what is old",
+            ),
+            Self::ClientRetry => (
+                "client-retry",
+                "clients killed before sending, after sending, after the commit and after the answer, and repeated",
+            ),
+            Self::RollingRestart => (
+                "rolling-restart",
+                "SIGTERM and restart of every master and every agent, in turn",
+            ),
+            Self::SplitBrain => (
+                "split-brain",
+                "the leader, a minority, one direction, one pair, or an agent cut off for longer than anybody waits",
+            ),
+            Self::PowerCut => (
+                "power-cut",
+                "SIGKILL of all masters, or of everything, at once, and a start in any order",
+            ),
+            Self::WorkerStorm => (
+                "worker-storm",
+                "agents killed one by one and nearly all at once, frozen, and all reconnecting together",
+            ),
+            Self::FlappingNetwork => (
+                "flapping-network",
+                "links cut, late, narrow, half-open and reset, one after the other without rest",
+            ),
+            Self::SlowDisk => (
+                "slow-disk",
+                "the leader's disk takes no more, or is too slow to lead with",
+            ),
+            Self::MembershipChurn => (
+                "membership-churn",
+                "a master joins, leaves, and another one comes back with an empty disk, under load",
+            ),
+            Self::KillPoints => (
+                "kill-points",
+                "leaders that die at each named point inside a submission; needs a build with kill points",
+            ),
+            Self::CoordinatorFreeze => (
+                "coordinator-freeze",
+                "etcd frozen shorter and longer than the lease, killed, and silent; with --engine etcd",
+            ),
+            Self::Soak => (
+                "soak",
+                "everything that needs no special build or engine, shuffled by the seed, for as long as you like",
+            ),
+        }
+    }
 
     /// As options have it.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::LeaderKill => "leader-kill",
-            Self::LeaderPause => "leader-pause",
-            Self::ClientRetry => "client-retry",
-            Self::RollingRestart => "rolling-restart",
-        }
+        self.words().0
     }
 
     /// What it tries, in one line.
     #[must_use]
     pub fn says(self) -> &'static str {
-        match self {
-            Self::LeaderKill => "SIGKILL of the leader, again and again, under load",
-            Self::LeaderPause => {
-                "SIGSTOP of the leader, shorter and longer than its lease; it must not serve what is old"
-            }
-            Self::ClientRetry => {
-                "clients killed before sending, after sending, after the commit and after the answer, and repeated"
-            }
-            Self::RollingRestart => "SIGTERM and restart of every master and every agent, in turn",
-        }
+        self.words().1
     }
 
     /// Faults that must have done something: a run without one of them is unknown.
@@ -66,22 +139,39 @@ impl Scenario {
             Self::LeaderPause => &["leader-pause-short", "leader-pause-long"],
             Self::ClientRetry => &clients::POINTS,
             Self::RollingRestart => &["master-restart", "leader-restart", "agent-restart"],
+            Self::SplitBrain => &links::SPLITS,
+            Self::PowerCut => &power::CUTS,
+            Self::WorkerStorm => &links::STORMS,
+            Self::FlappingNetwork => &links::FLAPS,
+            Self::SlowDisk => &disks::TROUBLES,
+            Self::MembershipChurn => &members::CHANGES,
+            Self::KillPoints => &points::POINTS,
+            Self::CoordinatorFreeze => &coordinator::TROUBLES,
+            Self::Soak => &soak::MIX,
         }
     }
 
     /// Fewest masters that it makes sense with.
     #[must_use]
     pub fn masters_min(self) -> u16 {
-        match self {
-            Self::LeaderKill | Self::LeaderPause | Self::ClientRetry | Self::RollingRestart => 3,
-        }
+        3
     }
 
     /// The only engine that it is for, if it is for one only.
     #[must_use]
     pub fn engine(self) -> Option<Engine> {
         match self {
-            Self::LeaderKill | Self::LeaderPause | Self::ClientRetry | Self::RollingRestart => None,
+            Self::CoordinatorFreeze => Some(Engine::Etcd),
+            Self::MembershipChurn | Self::SlowDisk | Self::KillPoints => Some(Engine::Raft),
+            Self::LeaderKill
+            | Self::LeaderPause
+            | Self::ClientRetry
+            | Self::RollingRestart
+            | Self::SplitBrain
+            | Self::PowerCut
+            | Self::WorkerStorm
+            | Self::FlappingNetwork
+            | Self::Soak => None,
         }
     }
 
@@ -102,6 +192,15 @@ impl Scenario {
             Self::LeaderPause => leaders::pause(stage).await,
             Self::ClientRetry => clients::retry(stage).await,
             Self::RollingRestart => restarts::rolling(stage).await,
+            Self::SplitBrain => links::split(stage).await,
+            Self::PowerCut => power::cut(stage).await,
+            Self::WorkerStorm => links::storm(stage).await,
+            Self::FlappingNetwork => links::flap(stage).await,
+            Self::SlowDisk => disks::trouble(stage).await,
+            Self::MembershipChurn => members::churn(stage).await,
+            Self::KillPoints => points::die(stage).await,
+            Self::CoordinatorFreeze => coordinator::trouble(stage).await,
+            Self::Soak => soak::soak(stage).await,
         }
     }
 }
@@ -121,10 +220,8 @@ impl FromStr for Scenario {
             .find(|scenario| scenario.name() == name)
             .ok_or_else(|| {
                 let known: Vec<_> = Self::ALL.iter().map(|scenario| scenario.name()).collect();
-                format!(
-                    "there is no scenario `{name}`; there are {}",
-                    known.join(", ")
-                )
+                let known = known.join(", ");
+                format!("there is no scenario `{name}`; there are {known}")
             })
     }
 }

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -18,7 +19,7 @@ use super::{
     journal::Journal,
     ledger::{Gone, Ledger, Watch},
     observer::{Leader, Observer},
-    options::LiveError,
+    options::{Engine, LiveError},
     work::{JobKind, Site},
 };
 use crate::{history::Op, sim::chance::Chance};
@@ -28,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Between two lines of progress.
 const TELL_EVERY: Duration = Duration::from_secs(3);
 /// How long the cluster may take to be well again between two faults.
-pub(super) const SETTLE_DEADLINE: Duration = Duration::from_secs(60);
+pub(super) const SETTLE_DEADLINE: Duration = Duration::from_secs(100);
 
 /// Everything that a scenario works with.
 pub(super) struct Stage<'a> {
@@ -42,6 +43,10 @@ pub(super) struct Stage<'a> {
     pub(super) gone: Vec<Gone>,
     pub(super) tally: Tally,
     pub(super) until: Instant,
+    /// A node that is to die by itself.
+    pub(super) doomed: Option<String>,
+    pub(super) engine: Engine,
+    pub(super) kill_points: bool,
     watch: Watch,
     began: Instant,
     told: Instant,
@@ -77,6 +82,8 @@ pub(super) struct Props {
     pub(super) site: Site,
     pub(super) ledger: Ledger,
     pub(super) seconds: u64,
+    pub(super) engine: Engine,
+    pub(super) kill_points: bool,
 }
 
 // === impl Stage ===
@@ -94,6 +101,9 @@ impl<'a> Stage<'a> {
             gone: Vec::new(),
             tally: Tally::default(),
             until: now + Duration::from_secs(props.seconds),
+            doomed: None,
+            engine: props.engine,
+            kill_points: props.kill_points,
             watch: Watch::default(),
             began: now,
             told: now,
@@ -131,9 +141,40 @@ impl<'a> Stage<'a> {
 
     /// Starts another process of this program, and says so.
     pub(super) fn start_with(&mut self, node: &str, args: Vec<OsString>) -> Result<(), LiveError> {
-        self.cluster.start_with(node, args)?;
+        self.cluster.start_with(node, args, None)?;
         self.journal.info(node, Op::Up, "", json!(null));
         Ok(())
+    }
+
+    /// Starts `node` with further options, and says so.
+    pub(super) fn start_extra(&mut self, node: &str, options: &[&str]) -> Result<(), LiveError> {
+        let mut args = self.cluster.places.command_line(node);
+        args.extend(options.iter().map(OsString::from));
+        self.start_with(node, args)
+    }
+
+    /// Starts `node` with a point at which it will die, and says so.
+    pub(super) fn start_armed(&mut self, node: &str, points: &str) -> Result<(), LiveError> {
+        let args = self.cluster.places.command_line(node);
+        let env = Some(("FAILPOINTS", points));
+        self.cluster.start_with(node, args, env)?;
+        let value = json!({"armed": points});
+        self.journal.info(node, Op::Up, "", value);
+        Ok(())
+    }
+
+    /// Kills all of `nodes` before any of them is waited for, and says so; false where one did not run.
+    pub(super) async fn kill_all(&mut self, nodes: &[String]) -> bool {
+        let mut all = true;
+        for node in nodes {
+            all &= self.cluster.signal(node, Signal::SIGKILL);
+        }
+        for node in nodes {
+            self.cluster.kill(node).await;
+            let value = json!({"how": "SIGKILL", "asked": true});
+            self.journal.info(node, Op::Down, "", value);
+        }
+        all
     }
 
     /// Kills `node`, and says so; false where it did not run.
@@ -197,7 +238,8 @@ impl<'a> Stage<'a> {
         }
         for ended in self.cluster.unasked().await {
             // Clients of one submission end when they have their answer.
-            let asked = ended.node.starts_with(['d', 'r']);
+            let doomed = self.doomed.as_ref() == Some(&ended.node);
+            let asked = doomed || ended.node.starts_with(['d', 'r']);
             let value = json!({"how": ended.how, "asked": asked});
             self.journal.info(&ended.node, Op::Down, "", value);
             if asked {

@@ -111,6 +111,7 @@ pub(super) async fn run(args: LiveArgs) -> Done {
         rate: args.rate,
         program,
         base_port: block.base(),
+        kill_points: cfg!(feature = "kill-points"),
     };
     let mut tell = |text: &str| output::say(text);
     let run = live::run(&options, &mut tell).await.map_err(refused)?;

@@ -33,6 +33,11 @@ pub(crate) struct Cluster {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// Waits until no other whole cluster of this test program runs, and keeps others from starting.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The binary under test.
 pub(crate) fn interrex() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_interrex"));
@@ -156,8 +161,13 @@ impl Running {
     }
 
     /// Waits for the end; kills the process at the deadline.
-    pub(crate) fn finish(mut self) -> Output {
-        let deadline = Instant::now() + DEADLINE;
+    pub(crate) fn finish(self) -> Output {
+        self.finish_within(DEADLINE)
+    }
+
+    /// The same, for what takes its time.
+    pub(crate) fn finish_within(mut self, limit: Duration) -> Output {
+        let deadline = Instant::now() + limit;
         let ended = loop {
             if let Some(status) = self.child.try_wait().expect("a child of ours") {
                 break Some(status);
@@ -260,7 +270,7 @@ pub(crate) fn wordcount() -> PathBuf {
 impl Cluster {
     /// Three masters and two agents, and whatever else `options` of `interrex dev` say.
     pub(crate) fn start(options: &[&str]) -> Self {
-        let alone = ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = alone();
         let dir = tempfile::tempdir().expect("a directory");
         let (dev, greeting) = Self::spawn(dir.path(), options);
         Self {

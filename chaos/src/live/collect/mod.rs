@@ -82,3 +82,101 @@ fn files_in(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     files.sort();
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        checks::{Judgement, Verdict},
+        live::{LiveOptions, Scenario},
+    };
+
+    const SUBMISSION: &str = concat!(
+        r#"{"time":10,"process":"c1","kind":"invoke","op":"submit","id":"s1","value":{"supervise":false}}"#,
+        "\n",
+        r#"{"time":20,"process":"c1","kind":"ok","op":"submit","id":"s1","value":{"driver":"d1"}}"#,
+        "\n"
+    );
+    const ATTEMPT: &str = "s1 1 1 7 START 40 alone=1 cores=1 driver=d1 memory=1 short=0 slots=0 worker=w1\n\
+                           s1 1 1 7 END 50 code=0 driver=d1 worker=w1\n";
+    const LEADING: &str = concat!(
+        r#"{"timestamp":"2026-01-01T00:00:00Z","message":"leading","epoch":1,"target":"interrex_control_plane::runtime::role"}"#,
+        "\n"
+    );
+
+    /// The files of a run with this ledger, judged with these required faults.
+    fn judged(ledger: &str, required: &[&str]) -> Judgement {
+        let dir = tempfile::tempdir().unwrap();
+        let places = Places::new(&LiveOptions {
+            dir: dir.path().to_owned(),
+            ..LiveOptions::of(Scenario::LeaderKill)
+        });
+        for dir in places.directories() {
+            fs::create_dir_all(dir).unwrap();
+        }
+        fs::write(places.client_history("c1"), SUBMISSION).unwrap();
+        fs::write(places.log("m1"), LEADING).unwrap();
+        fs::write(places.log("w1"), "not ours\n").unwrap();
+        fs::write(places.ledger().join("ledger.txt"), ledger).unwrap();
+        let journal = Journal::new(Clock::began_at(0));
+        let offer = json!({"cores": 4, "memory_mib": 4096});
+        journal.push(Record {
+            time: 0,
+            process: "w1".into(),
+            kind: Kind::Info,
+            op: Op::Offer,
+            id: String::new(),
+            attempt: None,
+            epoch: None,
+            value: offer,
+        });
+        journal.end("leader-kill", "m1", true);
+        journal.info("nemesis", Op::Calm, "", json!(null));
+        journal.info("nemesis", Op::Converged, "", json!(null));
+        let mut last = journal.records().pop().unwrap();
+        last.op = Op::Final;
+        last.id = "s1".into();
+        last.attempt = Some(1);
+        last.value = json!({"driver": "d1", "state": "FINISHED"});
+        journal.push(last);
+        let history = history(&places, &journal, &[]).unwrap();
+        let required: Vec<String> = required.iter().map(|name| (*name).to_owned()).collect();
+        Judgement::of(&history, &required)
+    }
+
+    #[test]
+    fn a_ledger_that_shows_what_was_asked_for_is_valid() {
+        let judgement = judged(ATTEMPT, &["leader-kill"]);
+        assert_eq!(judgement.verdict, Verdict::Valid, "{judgement:?}");
+    }
+
+    #[test]
+    fn an_attempt_too_many_in_the_ledger_is_invalid() {
+        let twice = format!("{ATTEMPT}{}", ATTEMPT.replace("s1 1 1 7", "s1 2 1 8"));
+        let judgement = judged(&twice, &["leader-kill"]);
+        assert_eq!(judgement.verdict, Verdict::Invalid);
+        assert_eq!(judgement.violations()[0].check, "single-success");
+    }
+
+    #[test]
+    fn work_that_is_said_to_be_done_and_has_no_line_is_invalid() {
+        let judgement = judged("", &["leader-kill"]);
+        assert_eq!(judgement.verdict, Verdict::Invalid);
+        assert_eq!(judgement.violations()[0].check, "true-results");
+    }
+
+    #[test]
+    fn more_than_an_agent_offers_is_invalid() {
+        let short = ATTEMPT.replace("short=0", "short=1");
+        assert_eq!(judged(&short, &["leader-kill"]).verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn a_fault_that_did_nothing_leaves_it_unknown() {
+        let judgement = judged(ATTEMPT, &["leader-kill", "leader-pause-long"]);
+        assert_eq!(judgement.verdict, Verdict::Unknown);
+        assert_eq!(judgement.missing, ["leader-pause-long"]);
+    }
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use interrex_client::control::ClientError;
 use nix::sys::signal::Signal;
 
+use super::in_turn;
 use crate::{
     history::{History, Kind, Op},
     live::{
@@ -33,22 +34,15 @@ const REQUEST_BYTES: u64 = 400;
 /// How long the leader may stand still for it, far below the time after which another is elected.
 const STILL_MAX: Duration = Duration::from_millis(80);
 
-/// Kills clients at one point after the other until the time is over; each point once at least.
+/// Kills clients at one point after the other until the time is over.
 pub(in crate::live) async fn retry(stage: &mut Stage<'_>) -> Result<(), LiveError> {
-    loop {
-        for point in POINTS {
-            let Some(leader) = stage.settled().await else {
-                return Ok(());
-            };
-            die_at(stage, point, &leader.node).await?;
+    in_turn(stage, &POINTS, async |stage, point| {
+        match stage.settled().await {
+            Some(leader) => die_at(stage, point, &leader.node).await,
+            None => Ok(()),
         }
-        let missing = POINTS.iter().any(|point| stage.journal.hits(point) == 0);
-        let patience = Instant::now() < stage.until + Duration::from_secs(30);
-        let again = stage.goes_on() || (missing && patience);
-        if !again {
-            return Ok(());
-        }
-    }
+    })
+    .await
 }
 
 /// One client dies at `point`; another one repeats its submission at a standby.

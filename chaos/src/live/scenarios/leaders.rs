@@ -93,7 +93,10 @@ async fn pause_short(stage: &mut Stage<'_>, leader: &Leader) {
 
 /// The others elect a leader meanwhile, and things change; what the old one is asked before it goes on, it must not
 /// answer from its memory.
-async fn pause_long(stage: &mut Stage<'_>, leader: &Leader) -> Result<(), LiveError> {
+pub(in crate::live) async fn pause_long(
+    stage: &mut Stage<'_>,
+    leader: &Leader,
+) -> Result<(), LiveError> {
     let time = stage.chance.time(LONG_PAUSE.0, LONG_PAUSE.1);
     let name = "leader-pause-long";
     let stopped = stage.cluster.signal(&leader.node, Signal::SIGSTOP);

@@ -33,7 +33,11 @@ pub(in crate::live) async fn rolling(stage: &mut Stage<'_>) -> Result<(), LiveEr
     }
 }
 
-async fn restart_master(stage: &mut Stage<'_>, node: &str, name: &str) -> Result<(), LiveError> {
+pub(in crate::live) async fn restart_master(
+    stage: &mut Stage<'_>,
+    node: &str,
+    name: &str,
+) -> Result<(), LiveError> {
     let probe = stage.probe()?;
     let value = json!({"node": node, "phase": "begin", "probe": probe.id});
     stage.journal.fault(name, value);
@@ -46,7 +50,10 @@ async fn restart_master(stage: &mut Stage<'_>, node: &str, name: &str) -> Result
     Ok(())
 }
 
-async fn restart_agent(stage: &mut Stage<'_>, node: &str) -> Result<(), LiveError> {
+pub(in crate::live) async fn restart_agent(
+    stage: &mut Stage<'_>,
+    node: &str,
+) -> Result<(), LiveError> {
     stage.journal.begin("agent-restart", node);
     let how = stage.stop(node).await;
     check_end(stage, node, how.as_deref());

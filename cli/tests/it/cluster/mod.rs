@@ -12,6 +12,7 @@ mod explain;
 mod failover;
 mod jobs;
 mod kill_points;
+mod live;
 mod masters;
 mod membership;
 mod moving;
