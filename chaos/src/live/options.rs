@@ -48,6 +48,8 @@ pub struct LiveOptions {
     pub base_port: u16,
     /// Whether the program has kill points.
     pub kill_points: bool,
+    /// Masters wait five times as long for each other: for a machine that is busy with other things.
+    pub patient: bool,
 }
 
 /// Why a run did not come to a verdict.
@@ -119,6 +121,7 @@ impl LiveOptions {
             program: PathBuf::new(),
             base_port: 20_000,
             kill_points: false,
+            patient: false,
         }
     }
 
@@ -182,6 +185,9 @@ impl LiveOptions {
         );
         if let Some(kills) = self.kills {
             command.push_str(&format!(" --kills {kills}"));
+        }
+        if self.patient {
+            command.push_str(" --patient");
         }
         command
     }

@@ -22,6 +22,13 @@ const PROXIED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 pub(super) const ETCD: &str = "etcd";
 /// A worker that is silent for so long is dead: short, so that runs of half a minute see it.
 const WORKER_TIMEOUT: &str = "8s";
+/// Five times the defaults of what masters wait for each other.
+const PATIENT: [(&str, &str); 4] = [
+    ("--heartbeat", "250ms"),
+    ("--election-timeout-min", "750ms"),
+    ("--election-timeout-max", "1500ms"),
+    ("--commit-deadline", "10s"),
+];
 
 /// Everything about places that does not change during a run.
 #[derive(Debug, Clone)]
@@ -31,6 +38,7 @@ pub(super) struct Places {
     masters: u16,
     agents: u16,
     engine: Engine,
+    patient: bool,
 }
 
 // === impl Places ===
@@ -45,6 +53,7 @@ impl Places {
             masters: options.masters,
             agents: options.agents,
             engine: options.engine,
+            patient: options.patient,
         }
     }
 
@@ -196,6 +205,10 @@ impl Places {
             ("--executor-failures-max", "-1"),
         ] {
             args.extend([option.into(), value.into()]);
+        }
+        if self.patient && self.engine == Engine::Raft {
+            let patient = PATIENT.into_iter();
+            args.extend(patient.flat_map(|(option, value)| [option.into(), value.into()]));
         }
         match self.engine {
             Engine::Etcd => args.extend([

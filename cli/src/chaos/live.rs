@@ -65,6 +65,10 @@ pub(super) struct LiveArgs {
     /// Submissions a second, by all clients together
     #[arg(long, value_name = "R", default_value_t = 6.0)]
     rate: f64,
+    /// Let masters wait five times as long for each other before they elect: for a machine that is busy with other
+    /// things, where elections fail for that reason alone
+    #[arg(long)]
+    patient: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -112,6 +116,7 @@ pub(super) async fn run(args: LiveArgs) -> Done {
         program,
         base_port: block.base(),
         kill_points: cfg!(feature = "kill-points"),
+        patient: args.patient,
     };
     let mut tell = |text: &str| output::say(text);
     let run = live::run(&options, &mut tell).await.map_err(refused)?;

@@ -14,7 +14,17 @@ const RUN_DEADLINE: Duration = Duration::from_secs(230);
 
 fn live(dir: &Path, args: &[&str]) -> Command {
     let mut command = interrex();
-    command.args(["chaos", "live", "--seed", "7", "-o", "json", "--report"]);
+    let options = [
+        "chaos",
+        "live",
+        "--patient",
+        "--seed",
+        "7",
+        "-o",
+        "json",
+        "--report",
+    ];
+    command.args(options);
     command.arg(dir.join("run")).args(args);
     command
 }
