@@ -38,7 +38,7 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
     browser
         .wait(
             "sorted",
-            "return document.querySelector('th[aria-sort]').innerText.startsWith('Name')",
+            "return document.querySelector('th[aria-sort]')?.innerText.startsWith('Name')",
         )
         .await;
 
@@ -59,7 +59,7 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
     assert!(browser.address().await.contains("q=nightly-2026"));
 
     // Killing.
-    browser.tab_to(&driver).await;
+    browser.tab_to(&format!("A {driver}")).await;
     browser.keys(&[ENTER]).await;
     browser
         .wait(
@@ -67,7 +67,7 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
             &format!("return location.pathname === '/drivers/{driver}'"),
         )
         .await;
-    browser.tab_to("Kill…").await;
+    browser.tab_to("A Kill…").await;
     browser.keys(&[ENTER]).await;
     browser
         .wait("the question", "return location.pathname.endsWith('/kill')")
@@ -77,7 +77,7 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
     browser
         .wait(
             "its end",
-            "return document.querySelector('h1 + .pill').title === 'KILLED'",
+            "return document.querySelector('h1 + .pill')?.title === 'KILLED'",
         )
         .await;
     cluster.wait_driver(&driver, "KILLED");

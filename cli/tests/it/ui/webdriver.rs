@@ -17,7 +17,9 @@ use crate::support::DEADLINE;
 /// How chromedriver says where it listens.
 const LISTENS: &str = "started successfully on port ";
 /// Longest wait for one answer of chromedriver.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(150);
+/// Longest run of a script in a page, in milliseconds.
+const SCRIPT_MS_MAX: u32 = 120_000;
 /// Keys, as the protocol names them.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
@@ -112,6 +114,8 @@ impl Browser {
         let opened = browser.ask(Method::POST, "", Some(capabilities)).await;
         let id = opened["sessionId"].as_str().expect("a session");
         browser.session = format!("{}/{id}", browser.session);
+        let limits = json!({"script": SCRIPT_MS_MAX});
+        browser.ask(Method::POST, "/timeouts", Some(limits)).await;
         browser
     }
 
@@ -134,10 +138,20 @@ impl Browser {
             .await
     }
 
-    /// Looks at an address, until it is loaded.
+    /// Looks at an address, until it is loaded; again where nobody led at that moment.
     pub(crate) async fn open(&self, url: &str) {
-        self.ask(Method::POST, "/url", Some(json!({"url": url})))
-            .await;
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        loop {
+            self.ask(Method::POST, "/url", Some(json!({"url": url})))
+                .await;
+            let led = self
+                .run("return !/No leader answers/.test(document.title)")
+                .await;
+            if led == json!(true) || tokio::time::Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 
     /// What `script` returns.
@@ -209,13 +223,13 @@ impl Browser {
             .to_owned()
     }
 
-    /// Presses Tab until something that says `words` has the focus.
+    /// Presses Tab until something has the focus whose name and text begin with `words`.
     pub(crate) async fn tab_to(&self, words: &str) {
         let mut passed = Vec::new();
         for _ in 0..60 {
             self.keys(&[TAB]).await;
             let focused = self.focused().await;
-            if focused.contains(words) {
+            if focused.starts_with(words) {
                 return;
             }
             passed.push(focused);
@@ -246,15 +260,18 @@ impl Browser {
         std::fs::write(path, decoded(data)).expect("written");
     }
 
-    /// What the console says at the level of an error since it was asked last. A server that does not answer in a
-    /// failover is no fault of a page.
+    /// What the console says at the level of an error since it was asked last. That nobody leads for a moment (503), as
+    /// happens on a machine that is too busy, is no fault of a page.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let log = self
             .ask(Method::POST, "/se/log", Some(json!({"type": "browser"})))
             .await;
         let lines = log.as_array().cloned().unwrap_or_default();
         let bad = lines.iter().filter(|line| line["level"] == "SEVERE");
-        bad.map(|line| line["message"].as_str().unwrap_or_default().to_owned())
+        let words = bad.map(|line| line["message"].as_str().unwrap_or_default());
+        words
+            .filter(|words| !words.contains("status of 503"))
+            .map(str::to_owned)
             .collect()
     }
 
