@@ -23,6 +23,7 @@ pub(super) fn xml(summary: &Summary) -> Result<String, ReportError> {
 
 fn check_case(check: &CheckSummary) -> TestCase {
     let mut status = match check.verdict {
+        Verdict::Valid if check.judged == 0 => TestCaseStatus::skipped(),
         Verdict::Valid => TestCaseStatus::success(),
         Verdict::Invalid => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Verdict::Unknown => TestCaseStatus::non_success(NonSuccessKind::Error),
