@@ -103,7 +103,7 @@ fn live_smoke_leader_kill() {
 
 #[test]
 fn live_smoke_leader_pause() {
-    let said = valid(&["--scenario", "leader-pause", "--seconds", "8"]);
+    let said = valid(&["--scenario", "leader-pause", "--seconds", "15"]);
     for fault in ["leader-pause-short", "leader-pause-long"] {
         assert!(number(&said["faults"], fault) > 0, "{said}");
     }
