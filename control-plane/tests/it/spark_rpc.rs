@@ -560,6 +560,27 @@ async fn only_its_own_driver_ends_an_application() {
     assert!(view.app(&app).is_some_and(|a| !a.state.is_final()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_whose_driver_died_while_nobody_led_ends() {
+    let cluster = MemoryCluster::new();
+    let first = start(&cluster, "m1");
+    leads(&first).await;
+    let second = start(&cluster, "m2");
+    has_role(&second, Role::Standby).await;
+    let mut driver = Driver::connect(&first, dead_port()).await;
+    let app = driver.registered().await;
+    cluster.depose();
+    drop(driver);
+    leads(&second).await;
+    let failed = |view: &interrex_control_plane::runtime::ClusterView| {
+        view.app(&app)
+            .is_some_and(|a| a.state == ApplicationState::Failed)
+    };
+    let view = sees(&second.handle, "the application has failed", failed).await;
+    let message = &view.app(&app).expect("known").message;
+    assert!(message.contains("without unregistering"), "{message}");
+}
+
 /// A text in the answer to a submission client.
 fn text_of(answer: Frame, field: &'static str) -> String {
     let Frame::Response { body, .. } = answer else {

@@ -82,16 +82,21 @@ pub(super) fn after_loss(rpc: &Arc<SparkRpc>, app: AppId) {
                 sleep(PAUSE).await;
             }
         }
-        metrics::spark_refused("driver gone");
-        let command = Command::UnregisterApplication {
-            app: app.clone(),
-            failed: true,
-            message: "its driver has gone without unregistering".to_owned(),
-        };
-        if let Err(error) = shared.handle.submit(command, REQUEST_DEADLINE).await {
-            tracing::warn!(%app, %error, "the end of an application of Spark is not recorded");
-        }
+        is_gone(&shared, app).await;
     };
     rpc.tasks
         .spawn_detached("call a driver", OnEnd::Expected, work);
+}
+
+/// Nobody is there any more: the application is over.
+pub(super) async fn is_gone(rpc: &SparkRpc, app: AppId) {
+    metrics::spark_refused("driver gone");
+    let command = Command::UnregisterApplication {
+        app: app.clone(),
+        failed: true,
+        message: "its driver has gone without unregistering".to_owned(),
+    };
+    if let Err(error) = rpc.handle.submit(command, REQUEST_DEADLINE).await {
+        tracing::warn!(%app, %error, "the end of an application of Spark is not recorded");
+    }
 }

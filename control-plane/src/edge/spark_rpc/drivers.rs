@@ -22,6 +22,8 @@ struct Inner {
     connections: BTreeMap<Address, usize>,
     /// The newest epoch in which an application attached here; forgotten with its session.
     attached: BTreeMap<AppId, Epoch>,
+    /// How often each driver's machine has said in a row that nobody listens there.
+    refused: BTreeMap<AppId, u32>,
 }
 
 // === impl Drivers ===
@@ -52,7 +54,24 @@ impl Drivers {
     }
 
     pub(super) fn attached(&self, app: &AppId, epoch: Epoch) {
-        self.lock().attached.insert(app.clone(), epoch);
+        let mut inner = self.lock();
+        inner.attached.insert(app.clone(), epoch);
+        inner.refused.remove(app);
+    }
+
+    /// A new leadership: what was tried before says nothing.
+    pub(super) fn begin(&self) {
+        self.lock().refused.clear();
+    }
+
+    /// A driver's machine says that nobody listens there.
+    pub(super) fn refused(&self, app: &AppId) {
+        *self.lock().refused.entry(app.clone()).or_default() += 1;
+    }
+
+    /// How often it has said so.
+    pub(super) fn refusals(&self, app: &AppId) -> u32 {
+        self.lock().refused.get(app).copied().unwrap_or_default()
     }
 
     pub(super) fn detached(&self, app: &AppId) {

@@ -4,7 +4,7 @@
 //! (`Connection::leading`), and are dialled only if they do not answer. Ends with the recovery timeout, after which the
 //! leader gives up those that have not come.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use interrex_core::{ids::Epoch, state::app::Application};
 use interrex_spark_wire::Address;
@@ -22,6 +22,8 @@ use crate::{
 const CALLS_MAX: usize = 64;
 /// From one round of calls to the next.
 const ROUND: Duration = Duration::from_secs(2);
+/// A driver whose machine says so often that nobody listens there has gone.
+const REFUSALS: u32 = 2;
 
 /// Watches this master's role until it stops.
 pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
@@ -44,6 +46,7 @@ pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
 
 /// Calls, round by round, whoever has not attached.
 async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
+    rpc.drivers.begin();
     let calls = Arc::new(Semaphore::new(CALLS_MAX));
     let view = rpc.handle.view();
     let is_open = |app: &&Arc<Application>| app.spec.spark.is_some() && !app.state.is_final();
@@ -67,6 +70,9 @@ async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
                 .spawn_detached("call a driver", OnEnd::Expected, async move {
                     if let Err(error) = call::call(&rpc_of_call, &app).await {
                         tracing::info!(app = %app.id, %error, "a driver of Spark cannot be called");
+                        if error.kind() == io::ErrorKind::ConnectionRefused {
+                            rpc_of_call.drivers.refused(&app.id);
+                        }
                     }
                     drop(permit);
                 });
@@ -78,6 +84,13 @@ async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
             let is_open = view.app(&app.id).is_some_and(|app| !app.state.is_final());
             is_open && !rpc.drivers.is_attached(&app.id, epoch)
         });
+        drop(view);
+        for app in &apps {
+            // Its goodbye went to a master that did not lead any more, or it died while nobody led.
+            if rpc.drivers.refusals(&app.id) >= REFUSALS {
+                call::is_gone(rpc, app.id.clone()).await;
+            }
+        }
     }
 }
 
