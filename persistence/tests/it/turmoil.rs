@@ -24,10 +24,9 @@ fn run_seeds(group: u64) {
     };
     for seed in seeds {
         let story = World::new(seed).run();
-        println!("seed {seed}: {story}");
         assert!(
             story.violations.is_empty(),
-            "seed {seed} (TURMOIL_SEED={seed} repeats it): {:#?}\n{}",
+            "seed {seed} (TURMOIL_SEED={seed} repeats it), {story}: {:#?}\n{}",
             story.violations,
             story.told.join("\n")
         );

@@ -84,11 +84,14 @@ struct Shared {
     quiet: Rc<RefCell<bool>>,
     /// Set when masters are to end in order.
     end: Rc<RefCell<bool>>,
-    /// Cloned, the inner one, by each commit for as long as it is under way.
-    under_way: Rc<Rc<()>>,
+    under_way: Rc<UnderWay>,
     /// Which host has said last that it leads.
     leader: Rc<RefCell<Option<usize>>>,
 }
+
+/// Counts commits: each has a clone of what is inside for as long as it is under way.
+#[derive(Default)]
+struct UnderWay(Rc<()>);
 
 /// How a run went.
 pub(super) struct Story {
@@ -208,7 +211,7 @@ async fn serve(who: &str, epoch: Epoch, backend: &Backend, shared: &Shared) {
             *next += 1;
             *next
         };
-        let under_way = Rc::clone(shared.under_way.as_ref());
+        let under_way = Rc::clone(&shared.under_way.0);
         let before = shared.history.borrow().opened();
         shared.history.borrow_mut().propose(key);
         let batch = CommitBatch {
@@ -224,9 +227,11 @@ async fn serve(who: &str, epoch: Epoch, backend: &Backend, shared: &Shared) {
         if backend.engine.commit(batch).await.is_err() {
             return;
         }
-        let mut history = shared.history.borrow_mut();
-        history.acknowledge(who, epoch, before, key);
-        drop((history, under_way));
+        shared
+            .history
+            .borrow_mut()
+            .acknowledge(who, epoch, before, key);
+        drop(under_way);
         if round.is_multiple_of(8) {
             let before = shared.history.borrow().opened();
             match backend.engine.confirm(epoch).await {
@@ -287,10 +292,10 @@ impl World {
                 continue;
             }
             let leader = *self.shared.leader.borrow();
-            let fault = match self.dice.fault(MASTERS, leader) {
-                _ if self.disks_lie => Fault::Blackout,
-                fault => fault,
-            };
+            let mut fault = self.dice.fault(MASTERS, leader);
+            if self.disks_lie {
+                fault = Fault::Blackout;
+            }
             self.told.push(format!("{:?} {fault:?}", sim.elapsed()));
             lost_bytes += self.strike(&mut sim, fault);
             let length = self.dice.millis(100, 1500);
@@ -421,7 +426,7 @@ impl World {
         *self.shared.quiet.borrow_mut() = true;
         self.wait(sim, "the same records everywhere", |world| {
             let all = world.stores();
-            Rc::strong_count(world.shared.under_way.as_ref()) == 1
+            Rc::strong_count(&world.shared.under_way.0) == 1
                 && all.len() == MASTERS
                 && all.windows(2).all(|two| {
                     two[0].opened() == two[1].opened() && words(&two[0]) == words(&two[1])
