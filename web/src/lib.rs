@@ -5,7 +5,7 @@
 //!
 //! * [`assets`]: the style sheet, the script and the icon, embedded.
 //! * [`answer`]: pages as HTTP answers, with the headers that keep a browser from being misused.
-//! * [`format`]: times, spans, sizes and counts for people.
+//! * [`mod@format`]: times, spans, sizes and counts for people.
 //! * [`frame`]: what stands around every page.
 //! * [`marks`]: states as pills, shares as bars, links.
 //! * [`chart`]: a line over time.
