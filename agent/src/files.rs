@@ -51,19 +51,28 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The files of a directory that end in `.extension`, sorted; leftovers of unfinished writes are removed.
+/// The files of a directory that end in `.extension`, sorted. What is being written is left alone: its writer may be
+/// another process.
 pub(crate) fn list(directory: &Path, wanted: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some(extension) if extension == wanted => found.push(path),
-            Some(TEMPORARY) => fs::remove_file(&path)?,
-            Some(_) | None => {}
+        if path
+            .extension()
+            .is_some_and(|extension| extension == wanted)
+        {
+            found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Removes what unfinished writes have left in a directory that no other process writes to.
+pub(crate) fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    list(directory, TEMPORARY)?
+        .iter()
+        .try_for_each(|path| remove_durably(path))
 }
 
 fn sync_directory(of: &Path) -> io::Result<()> {

@@ -72,6 +72,7 @@ impl OutboxStore {
     /// # Errors
     /// As the file system says about the directory, or about setting a file aside.
     pub fn load(&self) -> io::Result<Vec<WorkReport>> {
+        files::remove_unfinished(&self.directory)?;
         let mut found = Vec::new();
         for path in files::list(&self.directory, "json")? {
             match decode(&path, &fs::read(&path)?) {

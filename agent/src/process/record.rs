@@ -78,9 +78,14 @@ pub fn read_ending(path: &Path) -> Option<Ending> {
 /// # Errors
 /// As the file system says; files that are gone already are fine.
 pub fn remove(path: &Path) -> io::Result<()> {
+    let ending = ending_path(path);
+    let unfinished = [path, &ending].map(|written| files::with_suffix(written, files::TEMPORARY));
     files::remove_durably(path)?;
     files::remove_durably(&over_path(path))?;
-    files::remove_durably(&ending_path(path))
+    files::remove_durably(&ending)?;
+    unfinished
+        .iter()
+        .try_for_each(|path| files::remove_durably(path))
 }
 
 /// Marks an attempt of a former life as gone: a supervisor that comes late does not find its record any more, while
@@ -118,4 +123,33 @@ fn over_path(path: &Path) -> PathBuf {
 
 fn ending_path(path: &Path) -> PathBuf {
     files::with_suffix(path, "end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_that_a_supervisor_is_writing_is_left_alone_until_its_attempt_is_forgotten() {
+        let running = tempfile::tempdir().unwrap();
+        let record = AttemptRecord {
+            key: WorkKey::Driver {
+                driver_id: "d1".to_owned(),
+                attempt: 1,
+            },
+            token: "t".to_owned(),
+            cores: 1,
+            memory_mib: 1,
+            started_at_ms: 1,
+            resources: BTreeMap::new(),
+        };
+        let path = path_of(running.path(), &record.key).unwrap();
+        write(&path, &record).unwrap();
+        let writing = files::with_suffix(&ending_path(&path), files::TEMPORARY);
+        fs::write(&writing, "half").unwrap();
+        assert_eq!(list(running.path()).unwrap(), [(path.clone(), record)]);
+        assert!(writing.exists(), "its supervisor is about to rename it");
+        remove(&path).unwrap();
+        assert_eq!(fs::read_dir(running.path()).unwrap().count(), 0);
+    }
 }

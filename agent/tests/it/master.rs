@@ -239,12 +239,18 @@ impl Master {
     /// The next report about `d1` in `state`. Reports about other attempts may come before it or after it, so those
     /// that are passed over here are kept for later calls.
     pub(crate) async fn driver(&mut self, state: ProcessState) -> DriverChanged {
-        if let Some(found) = self.kept.iter().position(|driver| driver.state() == state) {
+        self.driver_in(&[state]).await
+    }
+
+    /// The next report in one of `states`.
+    pub(crate) async fn driver_in(&mut self, states: &[ProcessState]) -> DriverChanged {
+        let wanted = |driver: &DriverChanged| states.contains(&driver.state());
+        if let Some(found) = self.kept.iter().position(wanted) {
             return self.kept.remove(found);
         }
         loop {
             let driver = self
-                .hear(state.as_str_name(), |body| match body {
+                .hear(&format!("{states:?}"), |body| match body {
                     peer_frame::Body::Report(WorkReport {
                         body: Some(work_report::Body::Driver(driver)),
                         ..
@@ -252,7 +258,7 @@ impl Master {
                     _ => None,
                 })
                 .await;
-            if driver.state() == state {
+            if wanted(&driver) {
                 return driver;
             }
             self.kept.push(driver);

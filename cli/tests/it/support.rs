@@ -5,7 +5,11 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -428,6 +432,16 @@ impl Cluster {
     /// Sends a signal to a master or an agent.
     pub(crate) fn signal(&self, id: &str, what: Signal) {
         signal(self.pid(id).expect("it runs"), what);
+    }
+}
+
+/// Sets a flag when it is dropped: a test that panics must not wait for ever for a thread that waits for the flag.
+#[derive(Debug)]
+pub(crate) struct AtTheEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

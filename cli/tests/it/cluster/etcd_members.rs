@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 
 use super::place::{Place, Process};
-use crate::support::wait_for;
+use crate::support::{AtTheEnd, wait_for};
 
 /// The members of one etcd cluster, by their numbers.
 pub(super) struct EtcdMembers {
@@ -175,6 +175,7 @@ fn members_die(lease: &str) -> Option<[(usize, u64); 2]> {
     let before = place.leader();
     let flow = Flow::default();
     let (ids, longest) = std::thread::scope(|scope| {
+        let _stop = AtTheEnd(&flow.stop);
         let submitting = scope.spawn(|| flow.run(&place));
         flow.wait_more(3);
         let first = etcd.leader();

@@ -12,7 +12,7 @@ use std::{
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Cluster, expect_code, run, signal, text, wait_for};
+use crate::support::{AtTheEnd, Cluster, expect_code, run, signal, text, wait_for};
 
 /// The events in a file of JSON lines; a line that is being written is left for later.
 fn events_in(path: &Path) -> Vec<Value> {
@@ -36,7 +36,9 @@ fn kill_leader(cluster: &Cluster) {
     wait_for("another leader, and the old one started again", || {
         let (_, now) = cluster.leader();
         let back = cluster.pid(&old).is_some_and(|again| again != pid);
-        let seen = cluster.json(&["cluster", "status"]);
+        // A master that has just started again may answer, and know of no leader yet.
+        let status = cluster.run(&["cluster", "status", "-o", "json"]);
+        let seen: Value = serde_json::from_slice(&status.stdout).ok()?;
         let masters = seen["masters"].as_array()?.clone();
         let healthy = masters.iter().all(|master| master["healthy"] == true);
         (now > epoch && back && healthy).then_some(())
@@ -56,6 +58,7 @@ fn a_follower_sees_every_event_once_while_three_leaders_die() {
         .expect("it starts");
     let enough = AtomicBool::new(false);
     let submitted = std::thread::scope(|scope| {
+        let _enough = AtTheEnd(&enough);
         let submitter = scope.spawn(|| {
             let mut ids = Vec::new();
             while !enough.load(Ordering::Relaxed) {
