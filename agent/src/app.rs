@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use interrex_client::session::{Session, SessionEvent, SessionHandle, SessionOptions};
-use interrex_proto::v1::{ResourceAddresses, WorkReport, WorkerSpec};
+use interrex_proto::{
+    channel::ChannelOptions,
+    v1::{ResourceAddresses, WorkReport, WorkerSpec},
+};
 use tokio::{
     net::TcpListener,
     sync::{Notify, mpsc, watch},
@@ -274,6 +277,10 @@ fn open_session(
         seen: leftovers.state.epoch,
         seed: u64::from(std::process::id()) ^ interrex_proto::clock::now_ms(),
         timings: options.session,
+        channel: ChannelOptions {
+            credentials: options.credentials.clone(),
+            ..ChannelOptions::default()
+        },
         ..SessionOptions::default()
     };
     // Not the agent's own token: the last reports leave after that is cancelled.

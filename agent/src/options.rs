@@ -9,7 +9,7 @@ use std::{
 };
 
 use interrex_client::session::SessionTimings;
-use interrex_proto::limits;
+use interrex_proto::{credentials::Credentials, limits};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cleanup::plan::Limits;
@@ -55,6 +55,8 @@ pub struct AgentOptions {
     pub work: Limits,
     /// The supervisor's command; default: this executable with [`SUPERVISOR_SUBCOMMAND`].
     pub supervisor: Vec<OsString>,
+    /// What is shown to masters that want a token. Default: nothing.
+    pub credentials: Credentials,
     /// Deadlines and back-off of the session with the masters.
     pub session: SessionTimings,
     /// The recorder that `/metrics` shows; unset: that path answers 404.
@@ -84,6 +86,7 @@ impl Default for AgentOptions {
             kill_grace: Duration::from_secs(10),
             work: Limits::default(),
             supervisor: vec![THIS_PROGRAM.into(), SUPERVISOR_SUBCOMMAND.into()],
+            credentials: Credentials::default(),
             session: SessionTimings::default(),
             prometheus: None,
         }

@@ -16,6 +16,7 @@ use crate::{
     exit::{Done, Exit, Failure},
     metrics,
     shutdown::Shutdown,
+    token::TokenArgs,
     units::{MemoryMib, is_loopback, parse_address, parse_memory, parse_resource, parse_size},
 };
 
@@ -104,6 +105,8 @@ pub(crate) struct AgentArgs {
     )]
     #[arg(value_parser = parse_size)]
     work_min_free: u64,
+    #[command(flatten)]
+    token: TokenArgs,
     /// Serve on an address that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_AGENT_INSECURE")]
     insecure: bool,
@@ -147,6 +150,7 @@ fn options(args: AgentArgs) -> Result<AgentOptions, Failure> {
         .collect();
     Ok(AgentOptions {
         masters,
+        credentials: args.token.lasting()?,
         cores: args.cores.unwrap_or_else(machine_cores),
         memory_mib,
         work_dir: args.work_dir,

@@ -7,7 +7,7 @@ use interrex_client::{
     masters,
 };
 
-use crate::{exit::Failure, output};
+use crate::{exit::Failure, output, token::TokenArgs};
 
 /// The masters that `interrex dev` starts.
 pub(crate) const DEV_MASTERS: &str = "127.0.0.1:7077,127.0.0.1:7078,127.0.0.1:7079";
@@ -37,6 +37,8 @@ pub(crate) struct Connect {
     )]
     #[arg(value_parser = humantime::parse_duration)]
     pub(crate) deadline: Duration,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
 }
 
 // === impl Connect ===
@@ -47,6 +49,7 @@ impl Connect {
         Self {
             masters: masters.to_owned(),
             deadline: Duration::from_secs(30),
+            token: TokenArgs::of_environment(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Connect {
     pub(crate) fn client_within(&self, deadline: Duration) -> Result<ControlClient, Failure> {
         let mut options = ClientOptions::new(self.list()?);
         options.total_deadline = deadline;
+        options.channel.credentials = self.token.credentials()?;
         ControlClient::new(options).map_err(|e| Failure::usage(e.to_string()))
     }
 
@@ -83,6 +87,7 @@ impl Connect {
     pub(crate) fn snapshots(&self) -> Result<SnapshotClient, Failure> {
         let mut options = ClientOptions::new(self.list()?);
         options.total_deadline = self.deadline;
+        options.channel.credentials = self.token.credentials()?;
         SnapshotClient::new(options).map_err(|e| Failure::usage(e.to_string()))
     }
 

@@ -28,6 +28,7 @@ mod runtime;
 mod shutdown;
 mod snapshot;
 mod submit;
+mod token;
 mod top;
 mod units;
 mod worker;

@@ -13,6 +13,7 @@ use crate::{
     connect::{Connect, DEV_MASTERS},
     exit::{Done, Exit, Failure},
     output::{self, Format, OutputArgs},
+    token::TokenArgs,
 };
 
 /// How often to look whether a worker is empty.
@@ -70,6 +71,8 @@ pub(crate) struct WorkerArgs {
     #[arg(value_parser = humantime::parse_duration)]
     deadline: Duration,
     #[command(flatten)]
+    token: TokenArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -115,6 +118,7 @@ pub(crate) async fn run(args: WorkerArgs) -> Done {
     let connect = Connect {
         masters: args.masters,
         deadline: args.deadline,
+        token: args.token,
     };
     let client = connect.client()?;
     let format = args.output.output;

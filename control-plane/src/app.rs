@@ -24,8 +24,9 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use self::admin_thread::AdminThread;
 pub use self::listeners::Listeners;
 use crate::{
+    access::Access,
     edge::{
-        grpc::{control, session::Sessions, snapshots},
+        grpc::{control, guard::Guard, session::Sessions, snapshots},
         rest,
         spark_rpc::{
             SparkRpc,
@@ -58,6 +59,8 @@ pub struct MasterOptions {
     pub cluster: ClusterConfig,
     /// Waits and bounds of its role.
     pub role: RoleOptions,
+    /// Who may change something.
+    pub access: Access,
     /// The submission API.
     pub rest: RestOptions,
     /// Whether gRPC reflection is served.
@@ -133,6 +136,7 @@ impl MasterOptions {
                 commit_deadline: config.commit_deadline(),
                 ..RoleOptions::default()
             },
+            access: Access::default(),
             rest: config.rest.clone(),
             ui: config.ui.clone(),
             reflection: config.server.reflection,
@@ -154,7 +158,7 @@ impl Master {
         listeners: Listeners,
         backend: Backend,
     ) -> Result<RunningMaster, StartError> {
-        let shared = Arc::new(Shared::new(&options.me, &backend));
+        let shared = Arc::new(Shared::new(&options.me, options.access, &backend));
         let (peers, tasks) = (Arc::new(Peers::default()), Tasks::default());
         let handle = MasterHandle::new(Arc::clone(&shared));
         let servers_stop = CancellationToken::new();
@@ -185,7 +189,7 @@ impl Master {
         tasks.spawn_detached(
             "grpc server",
             OnEnd::Alarm,
-            serve_rpc(routes, incoming, &servers_stop),
+            serve_rpc(routes, Guard::new(&handle), incoming, &servers_stop),
         );
         if let Some(rest) = rest {
             let router = rest::router(handle.clone(), options.rest.clone());
@@ -305,6 +309,7 @@ fn routes(
 
 fn serve_rpc(
     routes: Routes,
+    guard: Guard,
     incoming: Http2,
     stop: &CancellationToken,
 ) -> impl Future<Output = ()> + Send + use<> {
@@ -314,6 +319,7 @@ fn serve_rpc(
             .http2_keepalive_interval(Some(limits::KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(limits::KEEPALIVE_TIMEOUT))
             .max_concurrent_streams(Some(STREAMS_MAX))
+            .layer(guard)
             .add_routes(routes)
             .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
             .await;

@@ -5,8 +5,10 @@
 //! * [`runtime`]: elections, the leader's loop, sessions' queues, the published view.
 //! * [`snapshot`]: what is in a snapshot, and how one becomes the records of a new cluster.
 //! * [`edge`]: gRPC, REST and admin servers; they hold no decisions.
+//! * [`access`]: who may change something, and who did.
 //! * [`app`]: the composition root.
 
+pub mod access;
 pub mod app;
 pub mod edge;
 pub mod messages;

@@ -131,6 +131,11 @@ pub(crate) fn spark_refused(what: &'static str) {
     counter!("interrex_spark_refusals_total", "what" => what).increment(1);
 }
 
+/// A change was asked for over `edge` without a token that counts; `reason`: `missing` or `unknown`.
+pub(crate) fn denied(edge: &'static str, reason: &'static str) {
+    counter!("interrex_denied_total", "edge" => edge, "reason" => reason).increment(1);
+}
+
 /// The leader's loop turned this much later than it should have.
 pub fn loop_lag(lag: Duration) {
     histogram!("interrex_event_loop_lag_seconds").record(lag.as_secs_f64());

@@ -5,10 +5,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tonic::transport::{Channel, Endpoint};
 
-use crate::limits;
+use crate::{
+    credentials::{Credentials, MasterChannel},
+    limits,
+};
 
-/// How a connection is kept and given up.
-#[derive(Debug, Clone, Copy)]
+/// How a connection is kept and given up, and what its calls show.
+#[derive(Debug, Clone)]
 pub struct ChannelOptions {
     /// How long connecting may take.
     pub connect_timeout: Duration,
@@ -16,6 +19,8 @@ pub struct ChannelOptions {
     pub keepalive_interval: Duration,
     /// How long a ping may stay unanswered.
     pub keepalive_timeout: Duration,
+    /// The caller's token. Default: none.
+    pub credentials: Credentials,
 }
 
 impl Default for ChannelOptions {
@@ -24,6 +29,7 @@ impl Default for ChannelOptions {
             connect_timeout: limits::CONNECT_TIMEOUT,
             keepalive_interval: limits::KEEPALIVE_INTERVAL,
             keepalive_timeout: limits::KEEPALIVE_TIMEOUT,
+            credentials: Credentials::default(),
         }
     }
 }
@@ -61,7 +67,11 @@ impl Dialler {
     /// # Errors
     /// [`AddressError`] when the address cannot be parsed; retrying does not help. Connection errors come from
     /// the calls made on the channel.
-    pub fn dial(&self, address: &str, options: ChannelOptions) -> Result<Channel, AddressError> {
+    pub fn dial(
+        &self,
+        address: &str,
+        options: &ChannelOptions,
+    ) -> Result<MasterChannel, AddressError> {
         let plain = address.strip_prefix("spark://").unwrap_or(address);
         let endpoint = Endpoint::from_shared(format!("http://{plain}"))
             .map_err(|source| AddressError {
@@ -73,10 +83,11 @@ impl Dialler {
             .http2_keep_alive_interval(options.keepalive_interval)
             .keep_alive_timeout(options.keepalive_timeout)
             .keep_alive_while_idle(true);
-        Ok(match &self.connect {
+        let channel = match &self.connect {
             Some(connect) => connect(endpoint),
             None => endpoint.connect_lazy(),
-        })
+        };
+        Ok(options.credentials.over(channel))
     }
 }
 
@@ -97,6 +108,6 @@ impl fmt::Debug for Dialler {
 ///
 /// # Errors
 /// [`AddressError`] when the address cannot be parsed; retrying does not help.
-pub fn dial(address: &str, options: ChannelOptions) -> Result<Channel, AddressError> {
+pub fn dial(address: &str, options: &ChannelOptions) -> Result<MasterChannel, AddressError> {
     Dialler::default().dial(address, options)
 }

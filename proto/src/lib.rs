@@ -2,6 +2,7 @@
 //!
 //! * [`v1`]: the generated messages, clients and servers of `proto/interrex/v1`.
 //! * [`channel`]: the only place that dials gRPC, with deadlines and keep-alive on every connection.
+//! * [`credentials`]: the token that a caller shows.
 //! * [`digest`]: what an agent runs, in one number.
 //! * `frames`: names of frames, the same at both ends.
 //! * [`limits`]: the size and time bounds of every message, each named once.
@@ -11,6 +12,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod credentials;
 pub mod digest;
 mod frames;
 pub mod leader_hint;

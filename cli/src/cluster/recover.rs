@@ -8,6 +8,7 @@ use super::parse_member;
 use crate::{
     exit::{Done, Exit, Failure, chain},
     output,
+    token::TokenArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -30,6 +31,8 @@ pub(super) struct RecoverArgs {
     /// Where the other masters are now, if elsewhere than they were
     #[arg(long, value_name = "ID=ADDR,...", value_delimiter = ',', value_parser = parse_member)]
     peers: Vec<(String, String)>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// Do it
     #[arg(long)]
     yes: bool,
@@ -42,7 +45,7 @@ pub(super) async fn run(args: RecoverArgs) -> Done {
     let opened = opened.map_err(|e| Failure::failed(format!("reading the directory: {e}")))?;
     let survivor = opened.map_err(|e| refused(&e))?;
     let moved: BTreeMap<String, String> = args.peers.into_iter().collect();
-    let neighbours = survivor.neighbours(&moved).await;
+    let neighbours = survivor.neighbours(&moved, args.token.credentials()?).await;
     output::data(&picture(&survivor, &neighbours))?;
     survivor.check(&neighbours).map_err(|e| refused(&e))?;
     let id = survivor.id().to_owned();

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use interrex_control_plane::{
+    access::Access,
     app::{Listeners, Master, MasterOptions},
     options::MasterConfig,
 };
@@ -27,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     agent::{needs_insecure, resolve},
     exit::{Done, Exit, Failure, chain},
-    metrics, open_files,
+    metrics, open_files, reload,
     shutdown::Shutdown,
     units::{Listen, is_loopback, parse_address, parse_listen},
 };
@@ -95,6 +96,13 @@ pub(crate) struct MasterArgs {
     /// Serve on addresses that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_MASTER_INSECURE")]
     insecure: bool,
+    /// A file with the name and token of each caller that may change something, one a line, the masters' own first;
+    /// without it anybody may
+    #[arg(long, env = "INTERREX_MASTER_TOKENS", value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// Serve Spark's RPC, which has no place for a token, although there are --tokens
+    #[arg(long, env = "INTERREX_MASTER_SPARK_WITHOUT_TOKEN", requires = "tokens")]
+    spark_without_token: bool,
     #[command(flatten)]
     etcd: EtcdArgs,
     #[command(flatten)]
@@ -130,6 +138,8 @@ impl MasterArgs {
             data_dir: self.data_dir.clone().unwrap_or_default(),
             engine: self.engine,
             insecure: self.insecure,
+            tokens: self.tokens.clone(),
+            spark_without_token: self.spark_without_token,
             ..MasterConfig::default()
         };
         let default_rpc = config.server.rpc.to_string();
@@ -208,7 +218,11 @@ fn host_of(address: &str) -> Option<String> {
 }
 
 /// Opens the engine that `config` names, for the master that is reached at `me`.
-async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenError> {
+async fn open(
+    config: &MasterConfig,
+    me: MasterInfo,
+    access: &Access,
+) -> Result<Backend, OpenError> {
     match config.engine {
         EngineKind::Memory => Ok(memory::open(me)),
         EngineKind::Sled => {
@@ -218,7 +232,11 @@ async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenErro
             })
             .await
         }
-        EngineKind::Raft => raft::open(raft_options(config, me)).await,
+        EngineKind::Raft => {
+            let mut options = raft_options(config, me);
+            options.credentials = access.own().clone();
+            raft::open(options).await
+        }
         EngineKind::Etcd => {
             open_etcd(EtcdOptions {
                 data_dir: config.data_dir.clone(),
@@ -228,6 +246,20 @@ async fn open(config: &MasterConfig, me: MasterInfo) -> Result<Backend, OpenErro
             .await
         }
     }
+}
+
+/// Who may change something: read now, and again at each SIGHUP.
+fn access(config: &MasterConfig) -> Result<Access, Failure> {
+    let Some(file) = config.tokens.clone() else {
+        return Ok(Access::default());
+    };
+    let access = Access::read(&file).map_err(|e| Failure::usage(chain(&e)))?;
+    let access = access.with_open_spark(config.spark_without_token);
+    let shared = access.clone();
+    reload::also("tokens", move || {
+        shared.read_again(&file).map_err(|e| e.to_string())
+    });
+    Ok(access)
 }
 
 fn raft_options(config: &MasterConfig, me: MasterInfo) -> RaftOptions {
@@ -280,6 +312,7 @@ pub(crate) async fn run(args: MasterArgs) -> Done {
     check_engine(&config).map_err(|e| refused(&e))?;
     kill_point::arm(std::env::var("FAILPOINTS").ok().as_deref())
         .map_err(|e| Failure::usage(e.to_string()))?;
+    let access = access(&config)?;
     let mut shutdown = Shutdown::listen()?;
     file_size_limit_is_an_error()?;
     open_files::raise();
@@ -288,7 +321,8 @@ pub(crate) async fn run(args: MasterArgs) -> Done {
     let listeners = Listeners::bind(&config.server).map_err(|e| Failure::failed(chain(&e)))?;
     let mut options = MasterOptions::from_config(&config, &listeners);
     options.prometheus = Some(prometheus);
-    let backend = open(&config, options.me.clone())
+    options.access = access.clone();
+    let backend = open(&config, options.me.clone(), &access)
         .await
         .map_err(|e| refused(&e))?;
     let running = Master::start(options, listeners, backend);

@@ -274,9 +274,14 @@ pub(crate) fn wordcount() -> PathBuf {
 impl Cluster {
     /// Three masters and two agents, and whatever else `options` of `interrex dev` say.
     pub(crate) fn start(options: &[&str]) -> Self {
+        Self::start_where(options, &[])
+    }
+
+    /// The same, with these variables in the environment of dev and of all that it starts.
+    pub(crate) fn start_where(options: &[&str], env: &[(&str, &Path)]) -> Self {
         let alone = alone();
         let dir = tempfile::tempdir().expect("a directory");
-        let (dev, greeting) = Self::spawn(dir.path(), options);
+        let (dev, greeting) = Self::spawn(dir.path(), options, env);
         Self {
             dev,
             dir,
@@ -285,12 +290,13 @@ impl Cluster {
         }
     }
 
-    fn spawn(dir: &Path, options: &[&str]) -> (Child, String) {
+    fn spawn(dir: &Path, options: &[&str], env: &[(&str, &Path)]) -> (Child, String) {
         let log = std::fs::File::create(dir.join("dev.stderr")).expect("a log file");
         let mut dev = interrex()
             .args(["dev", "--base-port", "0", "--data-dir"])
             .arg(dir.join("data"))
             .args(options)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -319,7 +325,7 @@ impl Cluster {
 
     /// Starts dev again on the same data directory.
     pub(crate) fn start_again(&mut self, options: &[&str]) {
-        let (dev, greeting) = Self::spawn(self.dir.path(), options);
+        let (dev, greeting) = Self::spawn(self.dir.path(), options, &[]);
         self.dev = dev;
         self.greeting = greeting;
     }

@@ -92,7 +92,7 @@ impl AppOptions {
             seen: 0,
             seed: self.seed,
             timings: self.timings,
-            channel: self.channel,
+            channel: self.channel.clone(),
         }
     }
 }

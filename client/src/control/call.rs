@@ -11,9 +11,11 @@ use std::{
 };
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use interrex_proto::{channel, limits, v1::control_client::ControlClient as GrpcClient};
+use interrex_proto::{
+    channel, credentials::MasterChannel, limits, v1::control_client::ControlClient as GrpcClient,
+};
 use tokio::time::{Instant, sleep_until, timeout};
-use tonic::{Request, Response, Status, transport::Channel};
+use tonic::{Request, Response, Status};
 
 use super::{
     book::Book,
@@ -62,7 +64,7 @@ pub(super) struct Policy {
 struct State {
     book: Book,
     jitter: Jitter,
-    channels: BTreeMap<String, Channel>,
+    channels: BTreeMap<String, MasterChannel>,
 }
 
 /// The course of one call: whom to ask next and when, and what was said so far.
@@ -112,7 +114,7 @@ impl Caller {
     ) -> Result<R, ClientError>
     where
         T: Clone + prost::Message,
-        F: Fn(GrpcClient<Channel>, Request<T>) -> Fut,
+        F: Fn(GrpcClient<MasterChannel>, Request<T>) -> Fut,
         Fut: Future<Output = Result<Response<R>, Status>>,
     {
         // The transport would end the stream instead of naming the bound.
@@ -174,7 +176,7 @@ impl Caller {
         method: &F,
     ) -> (String, Result<R, Verdict>)
     where
-        F: Fn(GrpcClient<Channel>, Request<T>) -> Fut,
+        F: Fn(GrpcClient<MasterChannel>, Request<T>) -> Fut,
         Fut: Future<Output = Result<Response<R>, Status>>,
     {
         let client = match self.client(&master) {
@@ -317,7 +319,7 @@ impl Caller {
     }
 
     /// A client on the cached channel to `master`.
-    fn client(&self, master: &str) -> Result<GrpcClient<Channel>, channel::AddressError> {
+    fn client(&self, master: &str) -> Result<GrpcClient<MasterChannel>, channel::AddressError> {
         let mut state = self.state();
         let channel = match state.channels.get(master) {
             Some(channel) => channel.clone(),
@@ -325,7 +327,7 @@ impl Caller {
                 if state.channels.len() >= CHANNELS_MAX {
                     state.channels.clear();
                 }
-                let channel = channel::dial(master, self.options.channel)?;
+                let channel = channel::dial(master, &self.options.channel)?;
                 state.channels.insert(master.to_owned(), channel.clone());
                 channel
             }

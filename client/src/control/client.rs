@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use interrex_proto::{
+    credentials::MasterChannel,
     limits,
     v1::{
         AddMasterRequest, AddMasterResponse, ApplicationStatus, ClearCompletedRequest,
@@ -16,7 +17,7 @@ use interrex_proto::{
     },
 };
 use tokio::time::Instant;
-use tonic::{Request, transport::Channel};
+use tonic::Request;
 
 use super::{
     call::{Caller, Policy},
@@ -88,7 +89,7 @@ impl ControlClient {
             request_id: request_id.to_owned(),
             spec: Some(spec),
         };
-        let submit = |mut c: GrpcClient<Channel>, r| async move { c.submit(r).await };
+        let submit = |mut c: GrpcClient<MasterChannel>, r| async move { c.submit(r).await };
         self.caller.call(request, self.mutation(), submit).await
     }
 
@@ -101,7 +102,7 @@ impl ControlClient {
             request_id: request_id.to_owned(),
             id: id.to_owned(),
         };
-        let kill = |mut c: GrpcClient<Channel>, r| async move { c.kill(r).await };
+        let kill = |mut c: GrpcClient<MasterChannel>, r| async move { c.kill(r).await };
         self.caller.call(request, self.mutation(), kill).await
     }
 
@@ -113,7 +114,7 @@ impl ControlClient {
         let request = KillAllRequest {
             request_id: request_id.to_owned(),
         };
-        let kill_all = |mut c: GrpcClient<Channel>, r| async move { c.kill_all(r).await };
+        let kill_all = |mut c: GrpcClient<MasterChannel>, r| async move { c.kill_all(r).await };
         self.caller.call(request, self.mutation(), kill_all).await
     }
 
@@ -128,7 +129,7 @@ impl ControlClient {
         let request = ClearCompletedRequest {
             request_id: request_id.to_owned(),
         };
-        let clear = |mut c: GrpcClient<Channel>, r| async move { c.clear_completed(r).await };
+        let clear = |mut c: GrpcClient<MasterChannel>, r| async move { c.clear_completed(r).await };
         self.caller.call(request, self.mutation(), clear).await
     }
 
@@ -140,7 +141,7 @@ impl ControlClient {
         &self,
         request: DrainWorkersRequest,
     ) -> Result<DrainWorkersResponse, ClientError> {
-        let drain = |mut c: GrpcClient<Channel>, r| async move { c.drain_workers(r).await };
+        let drain = |mut c: GrpcClient<MasterChannel>, r| async move { c.drain_workers(r).await };
         self.caller.call(request, self.mutation(), drain).await
     }
 
@@ -152,7 +153,8 @@ impl ControlClient {
         &self,
         request: UndrainWorkersRequest,
     ) -> Result<UndrainWorkersResponse, ClientError> {
-        let undrain = |mut c: GrpcClient<Channel>, r| async move { c.undrain_workers(r).await };
+        let undrain =
+            |mut c: GrpcClient<MasterChannel>, r| async move { c.undrain_workers(r).await };
         self.caller.call(request, self.mutation(), undrain).await
     }
 
@@ -165,7 +167,7 @@ impl ControlClient {
             id: id.to_owned(),
             stale_ok,
         };
-        let status = |mut c: GrpcClient<Channel>, r| async move { c.get_status(r).await };
+        let status = |mut c: GrpcClient<MasterChannel>, r| async move { c.get_status(r).await };
         self.caller.call(request, self.read(stale_ok), status).await
     }
 
@@ -175,7 +177,7 @@ impl ControlClient {
     /// [`ClientError`]; `NotFound` when there is nothing under `id`.
     pub async fn explain(&self, id: &str) -> Result<ExplainResponse, ClientError> {
         let request = ExplainRequest { id: id.to_owned() };
-        let explain = |mut c: GrpcClient<Channel>, r| async move { c.explain(r).await };
+        let explain = |mut c: GrpcClient<MasterChannel>, r| async move { c.explain(r).await };
         self.caller.call(request, self.read(false), explain).await
     }
 
@@ -249,7 +251,7 @@ impl ControlClient {
         }
         policy.attempt += slice;
         policy.total = left.unwrap_or(policy.total).min(policy.total) + slice;
-        let wait = |mut c: GrpcClient<Channel>, r| async move { c.wait(r).await };
+        let wait = |mut c: GrpcClient<MasterChannel>, r| async move { c.wait(r).await };
         self.caller.call(request, policy, wait).await
     }
 
@@ -259,7 +261,7 @@ impl ControlClient {
     /// [`ClientError`].
     pub async fn list_page(&self, request: ListRequest) -> Result<ListResponse, ClientError> {
         let policy = self.read(request.stale_ok);
-        let list = |mut c: GrpcClient<Channel>, r| async move { c.list(r).await };
+        let list = |mut c: GrpcClient<MasterChannel>, r| async move { c.list(r).await };
         self.caller.call(request, policy, list).await
     }
 
@@ -301,7 +303,7 @@ impl ControlClient {
     /// # Errors
     /// [`ClientError`]; `NoLeader` when no master at all could be asked.
     pub async fn cluster(&self) -> Result<ClusterResponse, ClientError> {
-        let ask = |mut c: GrpcClient<Channel>, r| async move { c.get_cluster(r).await };
+        let ask = |mut c: GrpcClient<MasterChannel>, r| async move { c.get_cluster(r).await };
         let mut picture = self
             .caller
             .call(ClusterRequest {}, self.read(true), ask)
@@ -358,8 +360,9 @@ impl ControlClient {
         let request = TransferLeaderRequest {
             to: to.unwrap_or_default().to_owned(),
         };
-        let transfer =
-            |mut c: GrpcClient<Channel>, r: Request<_>| async move { c.transfer_leader(r).await };
+        let transfer = |mut c: GrpcClient<MasterChannel>, r: Request<_>| async move {
+            c.transfer_leader(r).await
+        };
         self.caller.call(request, self.once(), transfer).await
     }
 
@@ -373,7 +376,7 @@ impl ControlClient {
             id: id.to_owned(),
             rpc: rpc.to_owned(),
         };
-        let add = |mut c: GrpcClient<Channel>, r| async move { c.add_master(r).await };
+        let add = |mut c: GrpcClient<MasterChannel>, r| async move { c.add_master(r).await };
         self.caller.call(request, self.membership(), add).await
     }
 
@@ -383,7 +386,7 @@ impl ControlClient {
     /// [`ClientError`]; `Conflict` when it is refused.
     pub async fn remove_master(&self, id: &str) -> Result<RemoveMasterResponse, ClientError> {
         let request = RemoveMasterRequest { id: id.to_owned() };
-        let remove = |mut c: GrpcClient<Channel>, r| async move { c.remove_master(r).await };
+        let remove = |mut c: GrpcClient<MasterChannel>, r| async move { c.remove_master(r).await };
         let policy = Policy {
             repeatable: false,
             ..self.membership()

@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use interrex_proto::credentials::MasterChannel;
 use interrex_proto::v1::{
     Event, EventFilter, ListEventsRequest, ListEventsResponse, MustRelist, WatchEventsRequest,
     WatchEventsResponse, control_client::ControlClient as GrpcClient,
 };
 use tokio::time::{Instant, sleep, timeout};
-use tonic::{Streaming, transport::Channel};
+use tonic::Streaming;
 
 use super::{client::ControlClient, error::ClientError};
 
@@ -76,7 +77,7 @@ impl ControlClient {
         &self,
         request: ListEventsRequest,
     ) -> Result<ListEventsResponse, ClientError> {
-        let list = |mut c: GrpcClient<Channel>, r| async move { c.list_events(r).await };
+        let list = |mut c: GrpcClient<MasterChannel>, r| async move { c.list_events(r).await };
         self.caller.call(request, self.read(false), list).await
     }
 
@@ -141,7 +142,8 @@ impl EventStream {
     ) -> Result<Streaming<WatchEventsResponse>, ClientError> {
         let options = client.caller.options();
         loop {
-            let watch = |mut c: GrpcClient<Channel>, r| async move { c.watch_events(r).await };
+            let watch =
+                |mut c: GrpcClient<MasterChannel>, r| async move { c.watch_events(r).await };
             let opened = client
                 .caller
                 .call(request.clone(), client.read(false), watch)

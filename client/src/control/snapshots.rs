@@ -4,14 +4,16 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::Stream;
 use interrex_proto::{
-    channel, limits,
+    channel,
+    credentials::MasterChannel,
+    limits,
     v1::{
         RestoreSnapshotRequest, RestoreSnapshotResponse, SaveSnapshotRequest, SnapshotPiece,
         snapshots_client::SnapshotsClient,
     },
 };
 use tokio::time::{Instant, sleep, timeout};
-use tonic::{Code, Status, Streaming, transport::Channel};
+use tonic::{Code, Status, Streaming};
 
 use super::{
     error::{ClientError, Tried},
@@ -73,7 +75,7 @@ impl SnapshotClient {
     /// Safe.
     pub async fn save(&self, stale_ok: bool) -> Result<Saving, ClientError> {
         self.somewhere(
-            async |master: String, mut client: SnapshotsClient<Channel>| match timeout(
+            async |master: String, mut client: SnapshotsClient<MasterChannel>| match timeout(
                 PIECE_TIMEOUT,
                 client.save(SaveSnapshotRequest { stale_ok }),
             )
@@ -106,29 +108,32 @@ impl SnapshotClient {
     where
         S: Stream<Item = Vec<u8>> + Send + 'static,
     {
-        self.somewhere(async |_master, mut client: SnapshotsClient<Channel>| {
-            let requests = futures::StreamExt::map(pieces(), move |data| RestoreSnapshotRequest {
-                keep_quarantined,
-                data,
-            });
-            match timeout(RESTORE_TIMEOUT, client.restore(requests)).await {
-                Ok(Ok(response)) => Attempt::Done(response.into_inner()),
-                Ok(Err(status)) if status.code() == Code::Aborted => {
-                    Attempt::Final(ClientError::Refused {
-                        message: status.message().to_owned(),
-                    })
+        self.somewhere(
+            async |_master, mut client: SnapshotsClient<MasterChannel>| {
+                let requests =
+                    futures::StreamExt::map(pieces(), move |data| RestoreSnapshotRequest {
+                        keep_quarantined,
+                        data,
+                    });
+                match timeout(RESTORE_TIMEOUT, client.restore(requests)).await {
+                    Ok(Ok(response)) => Attempt::Done(response.into_inner()),
+                    Ok(Err(status)) if status.code() == Code::Aborted => {
+                        Attempt::Final(ClientError::Refused {
+                            message: status.message().to_owned(),
+                        })
+                    }
+                    Ok(Err(status)) => judge(&status),
+                    Err(_elapsed) => Attempt::Elsewhere("no answer".to_owned(), None),
                 }
-                Ok(Err(status)) => judge(&status),
-                Err(_elapsed) => Attempt::Elsewhere("no answer".to_owned(), None),
-            }
-        })
+            },
+        )
         .await
     }
 
     /// Tries one master after the other until one answers, or none has for the total deadline.
     async fn somewhere<T>(
         &self,
-        attempt: impl AsyncFn(String, SnapshotsClient<Channel>) -> Attempt<T>,
+        attempt: impl AsyncFn(String, SnapshotsClient<MasterChannel>) -> Attempt<T>,
     ) -> Result<T, ClientError> {
         let mut tried: BTreeMap<String, String> = BTreeMap::new();
         let mut until = Instant::now() + self.options.total_deadline;
@@ -138,7 +143,7 @@ impl SnapshotClient {
             let round: Vec<String> = hinted.into_iter().chain(self.masters.clone()).collect();
             for master in round {
                 let began = Instant::now();
-                let channel = channel::dial(&master, self.options.channel);
+                let channel = channel::dial(&master, &self.options.channel);
                 let channel = channel.map_err(|error| ClientError::Invalid {
                     message: error.to_string(),
                 })?;

@@ -261,7 +261,7 @@ impl Owner {
         let task = StreamTask {
             stream,
             address,
-            channel: self.options.channel,
+            channel: self.options.channel.clone(),
             outbound: queued,
             owner: self.to_owner.clone(),
             dropped,

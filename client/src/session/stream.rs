@@ -87,7 +87,7 @@ async fn talk(
     owner: &mpsc::Sender<(StreamId, StreamEvent)>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     // A channel of its own for every attempt: names are resolved again, and nothing is shared with a dead one.
-    let channel = channel::dial(address, options)?;
+    let channel = channel::dial(address, &options)?;
     let mut client = SessionClient::new(channel)
         .max_decoding_message_size(limits::SESSION_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(limits::SESSION_MESSAGE_BYTES_MAX);

@@ -222,6 +222,15 @@ pub const TABLE: Table = Table {
         .by(&[Label::open("what")])
         .when("once something was"),
         Metric::counter(
+            "interrex_denied_total",
+            "Changes asked for without a token that counts; missing: none was shown, unknown: it is nobody's.",
+        )
+        .by(&[
+            Label::of("edge", &["grpc", "rest", "web"]),
+            Label::of("reason", &["missing", "unknown"]),
+        ])
+        .when("once something was"),
+        Metric::counter(
             "interrex_reregistrations_asked_total",
             "Workers asked for a full report; differs: a heartbeat showed that they run something else than is recorded.",
         )

@@ -45,6 +45,12 @@ pub struct MasterConfig {
     pub join: Vec<String>,
     /// Allows addresses other than loopback without TLS and tokens. Default false.
     pub insecure: bool,
+    /// A file with the name and token of each caller that may change something, one a line; the first is the masters'
+    /// own. Without it anybody may. Default: none. Read again at SIGHUP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<PathBuf>,
+    /// Serves Spark's RPC, which has no place for a token, although there are tokens. Default false.
+    pub spark_without_token: bool,
     /// From the first signal to the end, at most. Default 10 s.
     #[serde(with = "humantime_serde")]
     pub shutdown_grace: Duration,
@@ -73,6 +79,8 @@ impl Default for MasterConfig {
             peers: BTreeMap::new(),
             join: Vec::new(),
             insecure: false,
+            tokens: None,
+            spark_without_token: false,
             shutdown_grace: Duration::from_secs(10),
             server: ServerOptions::default(),
             cluster: ClusterOptions::default(),

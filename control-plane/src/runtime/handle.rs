@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use crate::{
+    access::{Access, audit},
     messages::master_message,
     metrics::{self, Queue},
     runtime::{
@@ -85,6 +86,7 @@ pub struct MasterHandle {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) me: MasterInfo,
+    pub(crate) access: Access,
     pub(crate) admin: Arc<dyn BackendAdmin>,
     pub(crate) leaders: watch::Receiver<LeaderView>,
     pub(crate) role: watch::Sender<Role>,
@@ -117,9 +119,10 @@ impl Role {
 
 impl Shared {
     /// What a master that does not lead yet shares.
-    pub(crate) fn new(me: &MasterInfo, backend: &Backend) -> Self {
+    pub(crate) fn new(me: &MasterInfo, access: Access, backend: &Backend) -> Self {
         Self {
             me: me.clone(),
+            access,
             admin: Arc::clone(&backend.admin),
             leaders: backend.election.observe(),
             role: watch::Sender::new(Role::Standby),
@@ -141,6 +144,12 @@ impl MasterHandle {
         Self { shared }
     }
 
+    /// Who may change something here.
+    #[must_use]
+    pub fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
     /// Has the leader apply `command` and waits until its outcome is durable.
     ///
     /// # Errors
@@ -153,7 +162,13 @@ impl MasterHandle {
         command: Command,
         deadline: Duration,
     ) -> Result<Reply, RequestError> {
-        let deadline = Instant::now() + deadline;
+        let about = audit::about(&command);
+        let outcome = self.decide(command, Instant::now() + deadline).await;
+        audit::command(about, &outcome);
+        outcome
+    }
+
+    async fn decide(&self, command: Command, deadline: Instant) -> Result<Reply, RequestError> {
         let (tx, rx) = oneshot::channel();
         self.enqueue(command, deadline, Some(Waiter::Caller(tx)))?;
         match timeout_at(deadline, rx).await {
@@ -280,6 +295,16 @@ impl MasterHandle {
     /// # Cancel safety
     /// Dropping the future gives up the answer, not the transfer.
     pub async fn transfer_leader(&self, to: Option<String>) -> Result<String, AdminError> {
+        let outcome = self.hand_over(to).await;
+        audit::change(
+            "transfer leadership",
+            outcome.as_deref().unwrap_or("nobody"),
+            &outcome,
+        );
+        outcome
+    }
+
+    async fn hand_over(&self, to: Option<String>) -> Result<String, AdminError> {
         let port = self.port().map_err(|_stands_by| AdminError::NotLeader)?;
         let (done, answered) = oneshot::channel();
         let refused = match port.hand_overs.try_send(HandOver { to, done }) {

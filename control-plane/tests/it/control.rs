@@ -5,16 +5,17 @@ use std::time::Duration;
 use interrex_control_plane::app::RunningMaster;
 use interrex_proto::{
     channel::{ChannelOptions, dial},
+    credentials::MasterChannel,
     leader_hint::LeaderHint,
     v1::{self, control_client::ControlClient},
 };
-use tonic::{Code, Status, transport::Channel};
+use tonic::{Code, Status};
 
 use crate::rest_support::{Cluster, impatient};
 
-fn client(master: &RunningMaster) -> ControlClient<Channel> {
+fn client(master: &RunningMaster) -> ControlClient<MasterChannel> {
     ControlClient::new(
-        dial(&master.rpc_addr.to_string(), ChannelOptions::default()).expect("an address"),
+        dial(&master.rpc_addr.to_string(), &ChannelOptions::default()).expect("an address"),
     )
 }
 

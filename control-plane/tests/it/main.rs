@@ -13,6 +13,7 @@
 )]
 #![allow(clippy::too_many_lines, reason = "a table of bad input is one test")]
 
+mod access;
 mod admin;
 mod agents;
 mod app_failover;

@@ -356,6 +356,16 @@ async fn a_driver_that_lost_only_its_connection_is_called() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_leader_speaks_on_the_connection_that_the_driver_has_to_it() {
+    follows(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_that_follows_hears_of_the_executors_it_got_meanwhile() {
+    follows(true).await;
+}
+
+/// A driver follows to a new leader and gets an executor there, maybe before it has answered the leader's call.
+async fn follows(gets_it_first: bool) {
     let cluster = MemoryCluster::new();
     let first = start(&cluster, "m1");
     leads(&first).await;
@@ -374,6 +384,14 @@ async fn a_new_leader_speaks_on_the_connection_that_the_driver_has_to_it() {
         changed.envelope.sender.expect("a sender").port,
         second.rpc_addr.port()
     );
+    let mut agent = None;
+    if gets_it_first {
+        agent = Some(spark_agent(&second).await);
+        let has_one = |view: &interrex_control_plane::runtime::ClusterView| {
+            view.executors_of(&app).next().is_some()
+        };
+        sees(&second.handle, "an executor", has_one).await;
+    }
     let accepted = about(
         &app,
         "2-failoverB-m17078-c3-f001-MasterChangeAcknowledged",
@@ -385,7 +403,9 @@ async fn a_new_leader_speaks_on_the_connection_that_the_driver_has_to_it() {
         .await
         .expect("the master reads");
     // It does not expire with those that do not come back, and gets what is new.
-    let _agent = spark_agent(&second).await;
+    if agent.is_none() {
+        agent = Some(spark_agent(&second).await);
+    }
     to_second.told("ExecutorAdded").await;
     // That the old leader's connection ends says nothing any more.
     drop(to_first);
@@ -404,6 +424,7 @@ async fn a_new_leader_speaks_on_the_connection_that_the_driver_has_to_it() {
             .is_some_and(|a| a.state == ApplicationState::Finished)
     };
     sees(&second.handle, "the application is finished", finished).await;
+    drop(agent);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -103,6 +103,7 @@ pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
             identity.node,
             options.peers.clone(),
             options.dialler.clone(),
+            options.credentials.clone(),
         )),
         status: Arc::new(Status::new(&options.id)),
         meter: Arc::new(Meter::new(Arc::clone(&options.faults))),

@@ -13,6 +13,7 @@ use std::{
 use futures::{Stream, StreamExt, stream};
 use interrex_proto::{
     channel::{ChannelOptions, Dialler},
+    credentials::{Credentials, MasterChannel},
     limits::RAFT_MESSAGE_BYTES_MAX,
     v1::{HelloRequest, HelloResponse, RaftFrame, raft_peer_client::RaftPeerClient},
 };
@@ -29,7 +30,7 @@ use openraft::{
 };
 use serde::Serialize;
 use tokio::time::Instant;
-use tonic::{Request, Status, transport::Channel};
+use tonic::{Request, Status};
 
 use super::{
     metrics,
@@ -70,8 +71,9 @@ pub(super) struct Peers {
     configured: BTreeMap<String, String>,
     /// Where members have answered, by their number: wins over what is configured or was true when they joined.
     located: Mutex<BTreeMap<u64, String>>,
-    channels: Mutex<BTreeMap<(String, Lane), Channel>>,
+    channels: Mutex<BTreeMap<(String, Lane), MasterChannel>>,
     dialler: Dialler,
+    credentials: Credentials,
 }
 
 /// Makes a [`PeerLink`] for each peer; openraft's side of [`Peers`].
@@ -99,10 +101,16 @@ pub(super) struct PeerLink {
 // === impl Peers ===
 
 impl Peers {
-    pub(super) fn new(node: u64, configured: BTreeMap<String, String>, dialler: Dialler) -> Self {
+    pub(super) fn new(
+        node: u64,
+        configured: BTreeMap<String, String>,
+        dialler: Dialler,
+        credentials: Credentials,
+    ) -> Self {
         Self {
             node,
             dialler,
+            credentials,
             configured,
             located: Mutex::default(),
             channels: Mutex::default(),
@@ -137,7 +145,7 @@ impl Peers {
         &self,
         address: &str,
         lane: Lane,
-    ) -> Result<RaftPeerClient<Channel>, Status> {
+    ) -> Result<RaftPeerClient<MasterChannel>, Status> {
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (address.to_owned(), lane);
         if channels.len() >= CHANNELS_MAX && !channels.contains_key(&key) {
@@ -151,8 +159,9 @@ impl Peers {
                     connect_timeout: CONNECT_TIMEOUT,
                     keepalive_interval: KEEPALIVE,
                     keepalive_timeout: KEEPALIVE,
+                    credentials: self.credentials.clone(),
                 };
-                let dialled = self.dialler.dial(address, options);
+                let dialled = self.dialler.dial(address, &options);
                 let channel =
                     dialled.map_err(|error| Status::invalid_argument(error.to_string()))?;
                 channels.insert(key, channel.clone());
@@ -225,7 +234,7 @@ impl RaftNetworkFactory<Types> for Network {
 
 impl PeerLink {
     /// At the address where the peer is now.
-    fn client(&self) -> Result<RaftPeerClient<Channel>, Status> {
+    fn client(&self) -> Result<RaftPeerClient<MasterChannel>, Status> {
         let address = self.peers.address(self.to, &self.member);
         self.peers.client(&address, self.lane)
     }
@@ -455,7 +464,12 @@ mod tests {
     async fn a_peer_that_cannot_be_reached_is_dialled_less_and_less_often() {
         let timing = RaftTiming::default();
         let network = Network::new(
-            Arc::new(Peers::new(1, BTreeMap::new(), Dialler::default())),
+            Arc::new(Peers::new(
+                1,
+                BTreeMap::new(),
+                Dialler::default(),
+                Credentials::default(),
+            )),
             timing,
         );
         // Nothing listens at the discard port.

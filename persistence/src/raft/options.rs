@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use interrex_proto::channel::Dialler;
+use interrex_proto::{channel::Dialler, credentials::Credentials};
 use openraft::{Config, SnapshotPolicy};
 
 use super::meter::DiskFaults;
@@ -42,6 +42,8 @@ pub struct RaftOptions {
     pub faults: Arc<DiskFaults>,
     /// How other masters are dialled; over TCP by default.
     pub dialler: Dialler,
+    /// What this master shows to others. Default: nothing.
+    pub credentials: Credentials,
 }
 
 /// How long things may take. A leader's death is noticed after `election_timeout_max` and replaced after a
@@ -107,6 +109,7 @@ impl RaftOptions {
             disk: DiskBounds::default(),
             faults: Arc::default(),
             dialler: Dialler::default(),
+            credentials: Credentials::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::future::join_all;
-use interrex_proto::{channel::Dialler, v1::HelloRequest};
+use interrex_proto::{channel::Dialler, credentials::Credentials, v1::HelloRequest};
 use openraft::{Membership, entry::RaftEntry};
 
 use super::{
@@ -173,12 +173,22 @@ impl Survivor {
         self.last.map_or(0, |last| *last.leader_id)
     }
 
-    /// Asks the other members whether they are still there. `moved` says where to ask those that are elsewhere now.
+    /// Asks the other members whether they are still there. `moved` says where to ask those that are elsewhere now,
+    /// `credentials` what to show them.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn neighbours(&self, moved: &BTreeMap<String, String>) -> Vec<Neighbour> {
-        let peers = Peers::new(self.identity.node, moved.clone(), Dialler::default());
+    pub async fn neighbours(
+        &self,
+        moved: &BTreeMap<String, String>,
+        credentials: Credentials,
+    ) -> Vec<Neighbour> {
+        let peers = Peers::new(
+            self.identity.node,
+            moved.clone(),
+            Dialler::default(),
+            credentials,
+        );
         let voters: BTreeSet<u64> = self.membership.voter_ids().collect();
         let others = self.membership.nodes();
         let asked = others

@@ -19,4 +19,5 @@ mod moving;
 mod place;
 mod restoring;
 mod spark;
+mod tokens;
 mod wordcount;

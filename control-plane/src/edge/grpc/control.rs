@@ -24,6 +24,7 @@ use tonic::{Request, Response, Status};
 
 use super::{deadline, drains, drains::request_key, errors, events, list};
 use crate::{
+    access::audit,
     edge::{cluster, convert, explain, status, validate},
     metrics::{self, Queue, Source},
     runtime::{handle::MasterHandle, view::ClusterView},
@@ -224,12 +225,13 @@ impl v1::control_server::Control for Control {
             let v1::AddMasterRequest { id, rpc } = request.into_inner();
             validate::id("id", &id).map_err(|e| errors::field(&e))?;
             validate::id("rpc", &rpc).map_err(|e| errors::field(&e))?;
+            let of = format!("{id} at {rpc}");
             let message = self.administer(MEMBERSHIP_TIMEOUT, |a| async move {
                 a.add_master(id, rpc).await
             });
-            Ok(v1::AddMasterResponse {
-                message: message.await?,
-            })
+            let message = message.await;
+            audit::change("add master", &of, &message);
+            Ok(v1::AddMasterResponse { message: message? })
         })
         .await
     }
@@ -242,14 +244,15 @@ impl v1::control_server::Control for Control {
             let id = request.into_inner().id;
             validate::id("id", &id).map_err(|e| errors::field(&e))?;
             self.leave_first(&id).await?;
+            let of = id.clone();
             let message =
                 self.administer(
                     MEMBERSHIP_TIMEOUT,
                     |a| async move { a.remove_master(id).await },
                 );
-            Ok(v1::RemoveMasterResponse {
-                message: message.await?,
-            })
+            let message = message.await;
+            audit::change("remove master", &of, &message);
+            Ok(v1::RemoveMasterResponse { message: message? })
         })
         .await
     }

@@ -4,6 +4,7 @@ pub mod control;
 pub mod drains;
 pub mod errors;
 pub mod events;
+pub(crate) mod guard;
 pub mod list;
 pub mod reports;
 pub mod session;

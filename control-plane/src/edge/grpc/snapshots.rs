@@ -22,6 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::errors;
 use crate::{
+    access::audit,
     runtime::{
         handle::MasterHandle,
         restore::Restored,
@@ -109,6 +110,8 @@ impl v1::snapshots_server::Snapshots for Snapshots {
             return Err(errors::not_leader(status.leader.as_ref(), status.epoch));
         }
         let source = receive(request.into_inner()).await?;
+        // Before it is begun: whoever asked may be gone when it has ended.
+        audit::change("restore", &source.name(), &Ok::<_, Status>(()));
         // In a task of its own: a client that goes away does not stop it half-way.
         let handle = self.handle.clone();
         let restored = tokio::spawn(async move { handle.restore(source).await });

@@ -17,7 +17,7 @@ use http::StatusCode;
 use interrex_core::transition::Rejection;
 
 use super::model::PROTOCOL_VERSION;
-use crate::{edge::validate::FieldError, runtime::error::RequestError};
+use crate::{access::Denied, edge::validate::FieldError, runtime::error::RequestError};
 
 /// Spark's status for a protocol version that the server does not speak.
 const UNKNOWN_PROTOCOL_VERSION: u16 = 468;
@@ -114,7 +114,14 @@ impl RestError {
         ))
     }
 
+    /// The request changes something, and shows no token that counts.
+    #[must_use]
+    pub fn unauthorized(denied: Denied) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, format!("Unauthorized: {denied}."))
+    }
+
     /// Nobody can answer at this moment.
+    #[must_use]
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self {
             retry_after: Some(RETRY_AFTER),

@@ -32,6 +32,8 @@ pub(super) struct Outgoing {
     pub(super) body: Bytes,
     /// Set for what changes something.
     pub(super) key: Option<String>,
+    /// The caller's token, which the leader checks again.
+    pub(super) authorization: Option<HeaderValue>,
 }
 
 /// What came of forwarding.
@@ -77,6 +79,9 @@ impl Forwarder {
             .header(header::CONTENT_TYPE, CONTENT_TYPE)
             .header(FORWARDED_BY, me)
             .body(request.body.clone());
+        if let Some(token) = &request.authorization {
+            outgoing = outgoing.header(header::AUTHORIZATION, token);
+        }
         if let Some(key) = &request.key {
             outgoing = outgoing.header(IDEMPOTENCY_KEY, key);
         }

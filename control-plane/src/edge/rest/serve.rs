@@ -26,6 +26,7 @@ use super::{
     route::Route,
 };
 use crate::{
+    access::{Caller, audit},
     edge::convert,
     metrics::{self, Queue, Source},
     runtime::{error::RequestError, handle::Role, view::Found},
@@ -69,12 +70,27 @@ impl Server {
         let route = Route::parse(&parts.method, parts.uri.path());
         let endpoint = route.as_ref().map_or("other", Route::name);
         let response = match route {
-            Ok(route) => self.answer(route, parts, body).await,
+            Ok(route) => match self.caller(&route, &parts.headers) {
+                Ok(caller) => audit::named(caller, self.answer(route, parts, body)).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         let response = response.unwrap_or_else(|error| self.refusal(error));
         metrics::http_handled(endpoint, response.status(), began.elapsed());
         response
+    }
+
+    /// Who asks; anybody may where nothing is changed.
+    fn caller(&self, route: &Route, headers: &HeaderMap) -> Result<Caller, RestError> {
+        match route {
+            Route::Status(_) | Route::Readyz => Ok(Caller::Anybody),
+            Route::Create | Route::Kill(_) | Route::KillAll | Route::Clear => {
+                let token = headers.get(header::AUTHORIZATION);
+                let caller = self.handle.access().bearer(token, "rest", route.name());
+                caller.map_err(RestError::unauthorized)
+            }
+        }
     }
 
     async fn answer(
@@ -98,6 +114,7 @@ impl Server {
                 path: parts.uri.path().to_owned(),
                 body,
                 key,
+                authorization: parts.headers.get(header::AUTHORIZATION).cloned(),
             },
             forwarded,
         };
@@ -281,6 +298,7 @@ impl Server {
                     path: "/v1/submissions/readyz".to_owned(),
                     body: Bytes::new(),
                     key: None,
+                    authorization: None,
                 };
                 let sent = self.forwarder.send(&request, &leader, &status.me.id);
                 match timeout_at(Instant::now() + READY_TIMEOUT, sent).await {

@@ -42,6 +42,14 @@ impl Connection {
                 return Step::default();
             }
         };
+        if !self.rpc.handle.access().admits_spark() {
+            return self.fail(
+                id,
+                "token",
+                "this master wants tokens, and Spark's RPC has no place for one; its operator can admit Spark with \
+                 --spark-without-token",
+            );
+        }
         let envelope = match Body::decode(body) {
             Ok(Body::Message(envelope)) => envelope,
             Ok(Body::Sasl | Body::AuthEngine) => {
@@ -168,7 +176,7 @@ impl Connection {
             }),
             None => Step {
                 frames: Vec::new(),
-                close: matches!(what, "envelope" | "stream" | "authentication"),
+                close: matches!(what, "envelope" | "stream" | "authentication" | "token"),
             },
         }
     }

@@ -43,6 +43,16 @@ pub(super) fn updated(executor: &ExecutorInfo) -> Option<Outbound> {
     }))
 }
 
+/// All that an application is told of an executor that it may not have heard of.
+pub(super) fn as_it_is(executor: &ExecutorInfo) -> impl Iterator<Item = Outbound> + use<> {
+    let is_over = matches!(
+        executor.state.as_str(),
+        "KILLED" | "FAILED" | "LOST" | "EXITED"
+    );
+    let new = (!is_over).then(|| added(executor));
+    new.into_iter().chain(updated(executor))
+}
+
 /// A worker that is gone with its files.
 pub(super) fn worker_removed(removed: v1::WorkerRemoved) -> Outbound {
     Outbound::WorkerRemoved {

@@ -22,7 +22,9 @@ use crate::{
             REQUEST_DEADLINE, SparkRpc,
             application::Registration,
             connection::{Connection, KnownDriver, Step},
+            notices,
         },
+        status::executor_info,
     },
     metrics,
     runtime::{
@@ -150,11 +152,16 @@ impl Connection {
     pub(super) fn registered(&mut self, registered: v1::Registered) -> Step {
         let app_id = registered.app_id;
         self.app = Some(AppId::from(app_id.clone()));
-        if !std::mem::take(&mut self.awaits) {
-            return Step::default();
+        let mut step = Step::default();
+        if std::mem::take(&mut self.awaits) {
+            let master = self.rpc.reference();
+            step = self.to_driver(&Outbound::RegisteredApplication { app_id, master });
         }
-        let master = self.rpc.reference();
-        self.to_driver(&Outbound::RegisteredApplication { app_id, master })
+        // What came or ended while no connection spoke for the application; that it hears something twice harms nothing.
+        for message in registered.executors.iter().flat_map(notices::as_it_is) {
+            step.frames.extend(self.to_driver(&message).frames);
+        }
+        step
     }
 }
 
@@ -177,7 +184,7 @@ fn submit_registration(
     let shared = Arc::clone(rpc);
     let answer = move |outcome: Outcome| {
         let notice = match outcome {
-            Ok(Reply::AppRegistered { app, .. }) => {
+            Ok(Reply::AppRegistered { app, executors }) => {
                 metrics::registration("spark_app", "accepted");
                 if !shared
                     .peers
@@ -186,8 +193,10 @@ fn submit_registration(
                     return;
                 }
                 shared.drivers.attached(&app.id, epoch);
+                let view = shared.handle.view();
                 Notice::Registered(v1::Registered {
                     app_id: app.id.to_string(),
+                    executors: executors.iter().map(|e| executor_info(&view, e)).collect(),
                     ..v1::Registered::default()
                 })
             }

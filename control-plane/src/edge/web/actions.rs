@@ -33,6 +33,7 @@ use super::{
     serve::{self, Made, PageError},
 };
 use crate::{
+    access::{self, audit},
     edge::{
         convert,
         grpc::{control::TRANSFER_TIMEOUT, drains},
@@ -66,6 +67,7 @@ struct Form {
     reason: Option<String>,
     minutes: Option<String>,
     to: Option<String>,
+    token: Option<String>,
 }
 
 #[derive(Template)]
@@ -81,6 +83,7 @@ struct Confirm {
     back: String,
     request: String,
     is_drain: bool,
+    wants_token: bool,
     minutes_max: usize,
     candidates: Vec<String>,
 }
@@ -216,6 +219,7 @@ fn confirm(context: &Context, act: &Act) -> Made {
         back: act.back(),
         request: format!("ui-{}", uuid::Uuid::now_v7()),
         is_drain: matches!(act, Act::Drain(_)),
+        wants_token: context.site.handle.access().is_limited(),
         minutes_max: DRAIN_MINUTES_MAX,
         candidates: match act {
             Act::Transfer => others.map(|master| master.id.clone()).collect(),
@@ -260,8 +264,17 @@ async fn try_act(
     let text = String::from_utf8(body.to_vec());
     let text = text.map_err(|_binary| BadQuery("the form is no text".to_owned()))?;
     let form = parse(&text)?;
+    let token = form.token.as_deref().map(str::trim);
+    let caller = site
+        .handle
+        .access()
+        .caller(token.filter(|token| !token.is_empty()));
+    let caller = caller.map_err(|denied| {
+        access::refused(denied, "web", &act.heading());
+        PageError::Refused(denied.to_string())
+    })?;
     if context.leads() {
-        obey(site, act, form).await?;
+        audit::named(caller, obey(site, act, form)).await?;
         return Ok(answer::see_other(&act.back()));
     }
     let me = &context.status.me;

@@ -12,10 +12,10 @@ use interrex_control_plane::{
 use interrex_persistence::{faulty::Faults, memory::MemoryCluster, options::EngineKind};
 use interrex_proto::{
     channel::{ChannelOptions, dial},
+    credentials::MasterChannel,
     v1::{self, control_client::ControlClient},
 };
 use tokio::time::timeout;
-use tonic::transport::Channel;
 
 pub(crate) use self::peer::{Peer, register, report};
 
@@ -97,8 +97,8 @@ pub(crate) async fn sees(
 }
 
 /// A client of one master.
-pub(crate) fn client(master: &RunningMaster) -> ControlClient<Channel> {
-    let channel = dial(&master.rpc_addr.to_string(), ChannelOptions::default()).expect("address");
+pub(crate) fn client(master: &RunningMaster) -> ControlClient<MasterChannel> {
+    let channel = dial(&master.rpc_addr.to_string(), &ChannelOptions::default()).expect("address");
     ControlClient::new(channel)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn submission(request_id: &str) -> v1::SubmitRequest {
 }
 
 /// Submits and returns the driver's id.
-pub(crate) async fn submit(client: &mut ControlClient<Channel>, request_id: &str) -> String {
+pub(crate) async fn submit(client: &mut ControlClient<MasterChannel>, request_id: &str) -> String {
     let answer = client
         .submit(submission(request_id))
         .await
@@ -137,7 +137,7 @@ pub(crate) async fn submit(client: &mut ControlClient<Channel>, request_id: &str
 
 /// A linearizable status.
 pub(crate) async fn status(
-    client: &mut ControlClient<Channel>,
+    client: &mut ControlClient<MasterChannel>,
     id: &str,
 ) -> Result<v1::StatusResponse, tonic::Status> {
     let request = v1::StatusRequest {

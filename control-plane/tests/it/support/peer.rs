@@ -24,7 +24,7 @@ impl Peer {
     /// Opens a session and says `first`.
     pub(crate) async fn attach(master: &RunningMaster, first: Body) -> Self {
         let channel =
-            dial(&master.rpc_addr.to_string(), ChannelOptions::default()).expect("address");
+            dial(&master.rpc_addr.to_string(), &ChannelOptions::default()).expect("address");
         let (frames_out, frames) = mpsc::channel(64);
         let first = PeerFrame {
             seen_epoch: 0,

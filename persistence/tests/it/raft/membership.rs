@@ -9,6 +9,7 @@ use std::{
 };
 
 use interrex_persistence::backend::Backend;
+use interrex_proto::credentials::Credentials;
 use tokio::task::JoinSet;
 
 use super::cluster::{Cluster, batch, eventually, keys, untuned, within};
@@ -314,13 +315,17 @@ async fn a_survivor_of_a_lost_quorum_goes_on_with_everything_and_the_lost_ones_n
     cluster.down(&lost[0]).await;
     cluster.down(&leader).await;
     let survivor = open(cluster.dir(&leader)).unwrap();
-    let neighbours = survivor.neighbours(&elsewhere(&cluster, &leader)).await;
+    let neighbours = survivor
+        .neighbours(&elsewhere(&cluster, &leader), Credentials::default())
+        .await;
     let alive = survivor.recover(&neighbours).await.unwrap_err().to_string();
     assert!(alive.contains(&format!("{} answers", lost[1])), "{alive}");
     cluster.down(&lost[1]).await;
     let survivor = open(cluster.dir(&leader)).unwrap();
     assert_eq!(survivor.newest_term(), leadership.epoch.0);
-    let neighbours = survivor.neighbours(&elsewhere(&cluster, &leader)).await;
+    let neighbours = survivor
+        .neighbours(&elsewhere(&cluster, &leader), Credentials::default())
+        .await;
     assert!(
         neighbours.iter().all(|n| !n.answers && n.voter),
         "{neighbours:?}"
@@ -328,7 +333,9 @@ async fn a_survivor_of_a_lost_quorum_goes_on_with_everything_and_the_lost_ones_n
     let term = survivor.recover(&neighbours).await.unwrap();
     assert!(term > leadership.epoch.0);
     let again = open(cluster.dir(&leader)).unwrap();
-    let alone = again.neighbours(&BTreeMap::new()).await;
+    let alone = again
+        .neighbours(&BTreeMap::new(), Credentials::default())
+        .await;
     assert!(
         again
             .check(&alone)
