@@ -103,7 +103,10 @@ async fn what_shows_something_needs_none_and_a_token_lets_changes_through() {
         .expect("accepted");
     let mut anybody = client(&master);
     let list = anybody
-        .list(v1::ListRequest::default())
+        .list(v1::ListRequest {
+            kind: v1::ListKind::Drivers.into(),
+            ..Default::default()
+        })
         .await
         .expect("shown");
     assert_eq!(list.into_inner().drivers.len(), 1);
