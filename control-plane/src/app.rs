@@ -37,10 +37,11 @@ use crate::{
     options::{MasterConfig, RestOptions, UiOptions},
     runtime::{
         RoleOptions,
-        handle::{MasterHandle, Shared},
+        handle::MasterHandle,
         leader_watch,
         peers::Peers,
         role::RoleTask,
+        shared::Shared,
         tasks::{OnEnd, Tasks},
     },
 };

@@ -31,8 +31,10 @@ pub(crate) fn command(
     about: Option<(&'static str, String)>,
     outcome: &Result<Reply, RequestError>,
 ) {
-    if let Some((change, of)) = about {
-        self::change(change, &of, outcome);
+    match (about, outcome) {
+        // Whoever asked goes to the leader, who writes it down.
+        (None, _) | (_, Err(RequestError::NotLeader { .. })) => {}
+        (Some((change, of)), _) => self::change(change, &of, outcome),
     }
 }
 

@@ -12,11 +12,7 @@ use interrex_core::{
     time::Timestamp,
     transition::Reply,
 };
-use interrex_persistence::{
-    backend::{Backend, BackendAdmin},
-    election::{LeaderView, MasterInfo},
-    error::AdminError,
-};
+use interrex_persistence::{backend::BackendAdmin, election::MasterInfo, error::AdminError};
 use interrex_proto::v1;
 use tokio::{
     sync::{Semaphore, mpsc::error::TrySendError, oneshot, watch},
@@ -28,13 +24,12 @@ use crate::{
     messages::master_message,
     metrics::{self, Queue},
     runtime::{
-        clock::MonotonicClock,
         error::RequestError,
         hand_over::HandOver,
-        places::{self, Places},
+        places,
         port::{Input, LeaderPort, MAILBOX_MAX, Outcome, READS_MAX, Waiter},
-        pulse::Pulse,
-        restore::{RESTORES_MAX, RestoreError, RestoreOrder, RestorePort, Restored},
+        restore::{RESTORES_MAX, RestoreError, RestoreOrder, Restored},
+        shared::Shared,
         view::ClusterView,
     },
     snapshot::Source,
@@ -82,24 +77,6 @@ pub struct MasterHandle {
     shared: Arc<Shared>,
 }
 
-/// What all handles of one master and its role task share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) me: MasterInfo,
-    pub(crate) access: Access,
-    pub(crate) admin: Arc<dyn BackendAdmin>,
-    pub(crate) leaders: watch::Receiver<LeaderView>,
-    pub(crate) role: watch::Sender<Role>,
-    pub(crate) port: watch::Sender<Option<LeaderPort>>,
-    pub(crate) restores: watch::Sender<Option<RestorePort>>,
-    pub(crate) view: watch::Sender<Arc<ClusterView>>,
-    pub(crate) stopping: watch::Sender<bool>,
-    pub(crate) pulse: Pulse,
-    pub(crate) clock: MonotonicClock,
-    /// Places that edges hold, for the gauges.
-    pub(crate) places: Places,
-}
-
 // === impl Role ===
 
 impl Role {
@@ -111,28 +88,6 @@ impl Role {
             Self::Campaigning => "campaigning",
             Self::Recovering => "recovering",
             Self::Leading => "leader",
-        }
-    }
-}
-
-// === impl Shared ===
-
-impl Shared {
-    /// What a master that does not lead yet shares.
-    pub(crate) fn new(me: &MasterInfo, access: Access, backend: &Backend) -> Self {
-        Self {
-            me: me.clone(),
-            access,
-            admin: Arc::clone(&backend.admin),
-            leaders: backend.election.observe(),
-            role: watch::Sender::new(Role::Standby),
-            port: watch::Sender::new(None),
-            restores: watch::Sender::new(None),
-            view: watch::Sender::new(Arc::default()),
-            stopping: watch::Sender::new(false),
-            pulse: Pulse::start(),
-            clock: MonotonicClock::start(),
-            places: Places::default(),
         }
     }
 }

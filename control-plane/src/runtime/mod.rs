@@ -35,6 +35,7 @@ pub(crate) mod places;
 pub(crate) mod pulse;
 pub(crate) mod quarantine;
 pub(crate) mod read_gate;
+pub(crate) mod shared;
 pub(crate) mod takeover;
 pub(crate) mod tasks;
 

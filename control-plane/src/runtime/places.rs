@@ -11,10 +11,10 @@ use crate::{
     metrics::Queue,
     runtime::{
         hand_over::HAND_OVERS_MAX,
-        handle::Shared,
         heartbeat_acks::HEARD_MAX,
         port::{MAILBOX_MAX, READS_MAX},
         restore::RESTORES_MAX,
+        shared::Shared,
     },
 };
 

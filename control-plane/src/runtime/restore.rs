@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     records,
-    runtime::{handle::Shared, role::RoleOptions},
+    runtime::{role::RoleOptions, shared::Shared},
     snapshot::{RestorePlan, Source},
 };
 

@@ -60,7 +60,7 @@ fn a_guarded_cluster_runs_work_for_callers_with_a_token_and_writes_down_who_chan
     let submit = ["submit", "--name", "guarded", "--wait", "--", "true"];
     expect_refusal(
         &cluster.run(&submit),
-        1,
+        4,
         &["refused", "token", "INTERREX_TOKEN"],
     );
     expect_code(&run(&mut with_token(&cluster, &tokens.ann, &submit)), 0);
@@ -77,7 +77,7 @@ fn a_guarded_cluster_runs_work_for_callers_with_a_token_and_writes_down_who_chan
     wait_for("another leader", || {
         (cluster.leader().0 != leader).then_some(())
     });
-    expect_refusal(&cluster.run(&submit), 1, &["token"]);
+    expect_refusal(&cluster.run(&submit), 4, &["token"]);
     expect_code(&run(&mut with_token(&cluster, &tokens.ann, &submit)), 0);
     let written = wait_for("the audit", || {
         let written = audit(&cluster);
@@ -97,7 +97,7 @@ fn a_guarded_cluster_runs_work_for_callers_with_a_token_and_writes_down_who_chan
 #[test]
 fn a_token_file_that_cannot_be_used_is_a_usage_error() {
     let mut command = crate::support::interrex();
-    command.args(["list", "--token-file", "nowhere/token"]);
+    command.args(["list", "drivers", "--token-file", "nowhere/token"]);
     let output = run(&mut command);
     expect_code(&output, 2);
     assert!(text(&output).contains("nowhere/token"), "{}", text(&output));
