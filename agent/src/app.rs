@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc};
 use interrex_client::session::{Session, SessionEvent, SessionHandle, SessionOptions};
 use interrex_proto::{
     channel::ChannelOptions,
-    v1::{ResourceAddresses, WorkReport, WorkerSpec},
+    v1::{ResourceAddresses, SparkDictionary, WorkReport, WorkerSpec},
 };
 use tokio::{
     net::TcpListener,
@@ -167,6 +167,7 @@ fn compose(
     shutdown: &CancellationToken,
 ) -> Result<RunningAgent, AgentError> {
     let spec = worker_spec(&options, &spark, &leftovers.state, web_addr);
+    let dictionaries = spark.learned().to_vec();
     let (session, session_events) = open_session(&options, &leftovers)?;
     let (events_tx, process_events) = mpsc::channel(pump::PROCESS_EVENTS_MAX);
     let (queries_tx, queries) = mpsc::channel(pump::QUERIES_MAX);
@@ -179,7 +180,7 @@ fn compose(
         &spec.web,
         events_tx,
     );
-    let machine = machine(&options, spec, &leftovers);
+    let machine = machine(&options, (spec, dictionaries), &leftovers);
     let Leftovers {
         directory,
         state,
@@ -308,7 +309,11 @@ fn local_runner(
     LocalRunner::new(local, events)
 }
 
-fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> WorkerMachine {
+fn machine(
+    options: &AgentOptions,
+    (spec, dictionaries): (WorkerSpec, Vec<SparkDictionary>),
+    leftovers: &Leftovers,
+) -> WorkerMachine {
     let Leftovers {
         state,
         results,
@@ -324,6 +329,7 @@ fn machine(options: &AgentOptions, spec: WorkerSpec, leftovers: &Leftovers) -> W
     WorkerMachine::new(
         MachineOptions {
             spec,
+            dictionaries,
             masters: masters.clone(),
             cluster_id: state.cluster_id.clone(),
             epoch: state.epoch,
@@ -363,6 +369,7 @@ fn worker_spec(
         capabilities,
         incarnation: uuid::Uuid::new_v4().to_string(),
         work_dir_id: state.work_dir_id.clone(),
+        spark: None,
     }
 }
 

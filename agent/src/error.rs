@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use interrex_client::session::SessionError;
+use interrex_proto::limits::SPARK_DICTIONARIES_MAX;
 use interrex_spark_wire::learn::LearnError;
 
 use crate::{options::InvalidOptions, state::StateError};
@@ -52,6 +53,15 @@ pub enum AgentError {
         home: PathBuf,
         /// The first one.
         other: PathBuf,
+    },
+    /// More builds than masters can be taught by one agent.
+    #[error(
+        "--spark-home names {} builds of Spark that are not built in ({}); at most {SPARK_DICTIONARIES_MAX} of one agent",
+        lines.len(), lines.join(", ")
+    )]
+    SparkTooMany {
+        /// They.
+        lines: Vec<String>,
     },
     /// The session cannot be opened.
     #[error("masters: {0}")]

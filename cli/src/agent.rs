@@ -107,6 +107,10 @@ pub(crate) struct AgentArgs {
     work_min_free: u64,
     #[command(flatten)]
     token: TokenArgs,
+    /// Spark's settings, as in `spark-defaults.conf`: what they say about a worker becomes the default of the options here
+    #[arg(long, env = "INTERREX_AGENT_SPARK_DEFAULTS", value_name = "FILE")]
+    // Read before the command line is: config/spark_defaults.rs.
+    spark_defaults: Option<PathBuf>,
     /// Serve on an address that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_AGENT_INSECURE")]
     insecure: bool,
@@ -175,7 +179,8 @@ fn refused(error: &AgentError) -> Failure {
         AgentError::Options(_)
         | AgentError::Session(_)
         | AgentError::Spark { .. }
-        | AgentError::SparkTwice { .. } => Exit::Usage,
+        | AgentError::SparkTwice { .. }
+        | AgentError::SparkTooMany { .. } => Exit::Usage,
         AgentError::State(_) | AgentError::Leftovers { .. } | AgentError::Web { .. } => {
             Exit::Failed
         }

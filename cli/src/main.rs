@@ -72,17 +72,22 @@ fn run(args: &[OsString]) -> Done {
     let path = config::path_in(args, std::env::var_os("INTERREX_CONFIG"));
     let file = path.as_deref().map(File::read).transpose();
     let file = file.map_err(|e| Failure::usage(e.to_string()))?;
-    let cli = parse(args, file.as_ref())?;
+    let (cli, remarks) = parse(args, file.as_ref())?;
     if let Some(parent) = cli.exit_with_parent {
         parent::tie_to(parent)?;
     }
     let command = &cli.command;
     logging::install(&cli.log, command.default_log_filter(), command.is_server())?;
+    for remark in remarks {
+        tracing::warn!("{remark}");
+    }
     dispatch(cli.command, file.as_ref())
 }
 
-fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
-    let mut command = Cli::command();
+/// What Spark's settings say and nothing takes over comes back, too.
+fn parse(args: &[OsString], file: Option<&File>) -> Result<(Cli, Vec<String>), Failure> {
+    let (mut command, remarks) = config::spark_defaults::apply(Cli::command(), args)
+        .map_err(|e| Failure::usage(e.to_string()))?;
     if let Some(file) = file {
         command = file
             .apply(command)
@@ -91,7 +96,7 @@ fn parse(args: &[OsString], file: Option<&File>) -> Result<Cli, Failure> {
     let parsed = command
         .try_get_matches_from(args::client_options_behind(args))
         .and_then(|m| Cli::from_arg_matches(&m));
-    parsed.map_err(|error| {
+    parsed.map(|cli| (cli, remarks)).map_err(|error| {
         // Help and version come as "errors" with the code 0.
         let exit = if error.use_stderr() {
             Exit::Usage

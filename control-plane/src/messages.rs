@@ -9,7 +9,7 @@ use interrex_core::{
     resources::{Addresses, Amounts, Cores, MemoryMib},
     spec::{
         ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkDriver,
-        SparkSubmission, WorkerSpec,
+        SparkSubmission, SparkWorker, WorkerSpec,
     },
     state::driver::Exit,
 };
@@ -58,6 +58,7 @@ pub fn application_spec(message: v1::ApplicationSpec) -> ApplicationSpec {
             host: spark.host,
             port: u16::try_from(spark.port).unwrap_or_default(),
             endpoint: spark.endpoint,
+            main_class: spark.main_class,
         }),
     }
 }
@@ -74,6 +75,12 @@ pub fn worker_spec(message: v1::WorkerSpec) -> (WorkerId, WorkerSpec) {
         capabilities: message.capabilities,
         incarnation: message.incarnation,
         work_dir_id: message.work_dir_id,
+        spark: message.spark.map(|spark| SparkWorker {
+            line: spark.line,
+            host: spark.host,
+            port: u16::try_from(spark.port).unwrap_or_default(),
+            endpoint: spark.endpoint,
+        }),
     };
     (WorkerId::from(message.id), spec)
 }
@@ -180,6 +187,7 @@ pub fn application_spec_message(spec: &ApplicationSpec) -> v1::ApplicationSpec {
             host: spark.host.clone(),
             port: u32::from(spark.port),
             endpoint: spark.endpoint.clone(),
+            main_class: spark.main_class.clone(),
         }),
     }
 }
@@ -197,6 +205,12 @@ pub fn worker_spec_message(id: &WorkerId, spec: &WorkerSpec) -> v1::WorkerSpec {
         capabilities: spec.capabilities.clone(),
         incarnation: spec.incarnation.clone(),
         work_dir_id: spec.work_dir_id.clone(),
+        spark: spec.spark.as_ref().map(|spark| v1::SparkWorker {
+            line: spark.line.clone(),
+            host: spark.host.clone(),
+            port: u32::from(spark.port),
+            endpoint: spark.endpoint.clone(),
+        }),
     }
 }
 

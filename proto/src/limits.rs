@@ -26,6 +26,10 @@ pub const MEMORY_MIB_MAX: u64 = 1 << 40;
 pub const EXECUTORS_WANTED_MAX: u32 = 1_000_000;
 /// Most resource profiles of one application, besides its own description.
 pub const PROFILES_PER_APP_MAX: usize = 100;
+/// Most builds of Spark that one agent can teach its masters.
+pub const SPARK_DICTIONARIES_MAX: usize = 8;
+/// Longest description of one build of Spark, in bytes; a real one has about 15 kB.
+pub const SPARK_DICTIONARY_BYTES_MAX: usize = 64 << 10;
 
 /// How long a TCP and HTTP/2 connect may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);

@@ -13,7 +13,7 @@ use crate::java::FieldType;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dictionary {
-    /// What it is called in logs and on the command line, such as `3.5`.
+    /// What it is called in logs and on the command line, such as `3.5`, or `3.4.4+2.12.1a2b3c4d` if it is learned.
     pub line: String,
     /// By name.
     pub classes: BTreeMap<String, ClassInfo>,
@@ -84,6 +84,9 @@ pub enum DictionaryError {
 /// Most classes of one dictionary; a build needs about 80.
 pub const CLASSES_MAX: usize = 1000;
 
+/// Stands in the name of every learned dictionary, and of no built-in one.
+pub const LEARNED: char = '+';
+
 /// Longest chain of classes above each other.
 const PARENTS_MAX: usize = 20;
 
@@ -125,6 +128,12 @@ impl Dictionary {
     /// Never in practice.
     pub fn to_json(&self) -> Result<String, DictionaryError> {
         Ok(serde_json::to_string(self)?)
+    }
+
+    /// Whether it comes from somebody's jars.
+    #[must_use]
+    pub fn is_learned(&self) -> bool {
+        self.line.contains(LEARNED)
     }
 
     /// A class.

@@ -9,11 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sha1::{Digest, Sha1};
 use zip::ZipArchive;
 
 use crate::{
     classfile::{self, Class},
-    dictionary::{ClassInfo, Dictionary, DictionaryError, built_in},
+    dictionary::{ClassInfo, Dictionary, DictionaryError, LEARNED, built_in},
 };
 
 /// Jars that hold the classes of the protocol.
@@ -77,7 +78,8 @@ struct Jars {
 }
 
 /// The classes of the installation at `spark_home`. It is called as the built-in dictionary that it equals, else by
-/// the version in the name of its jar.
+/// the version in the name of its jar, Scala's, and a hash of the classes: `3.4.4+2.12.1a2b3c4d`. So two builds that
+/// call themselves the same are told apart.
 ///
 /// # Errors
 /// There is no Spark there, or it is damaged, or one that the protocol is not known of.
@@ -103,10 +105,24 @@ pub fn learn(spark_home: &Path) -> Result<Dictionary, LearnError> {
         });
     }
     let same = built_in().iter().find(|d| d.classes == classes);
-    let line = same.map_or_else(|| jars.version(), |d| d.line.clone());
+    let line = match same {
+        Some(known) => known.line.clone(),
+        None => learned_line(&jars.version(), &classes)?,
+    };
     let dictionary = Dictionary { line, classes };
     dictionary.check()?;
     Ok(dictionary)
+}
+
+/// `version` is of Scala and Spark, as in the name of a jar: `2.13-4.1.4`.
+fn learned_line(
+    version: &str,
+    classes: &BTreeMap<String, ClassInfo>,
+) -> Result<String, DictionaryError> {
+    let hash = Sha1::digest(serde_json::to_vec(classes)?);
+    let hash: String = hash.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let (scala, spark) = version.split_once('-').unwrap_or(("unknown", version));
+    Ok(format!("{spark}{LEARNED}{scala}.{hash}"))
 }
 
 // === impl Jars ===
@@ -203,7 +219,11 @@ impl Jars {
         Ok(None)
     }
 
+    /// Nothing for a class that is missing, or that is never written (one of a newer Scala may be of another kind here).
     fn info(&mut self, name: &str) -> Result<Option<ClassInfo>, LearnError> {
+        if !self.serializable(name)? {
+            return Ok(None);
+        }
         let Some(class) = self.class(name)? else {
             return Ok(None);
         };

@@ -26,6 +26,12 @@ pub enum Value<'g> {
     Enumeration(&'static str, i32),
     /// A constant of a Java `enum`.
     Constant(&'static str, &'static str),
+    /// A Scala sequence, of things.
+    Seq(Vec<Value<'g>>),
+    /// A Scala map, of things.
+    Map(Vec<(Value<'g>, Value<'g>)>),
+    /// A Java array of strings.
+    Strings(Vec<String>),
     /// Part of a parsed message, written with the descriptors that it came with.
     Parsed(&'g Graph, Datum),
 }
@@ -46,6 +52,12 @@ impl<'g> Value<'g> {
             Some(value) => Self::Object("scala.Some", vec![("value", value)]),
             None => Self::Singleton("scala.None$"),
         }
+    }
+
+    /// A Scala sequence of strings.
+    #[must_use]
+    pub fn texts<S: Into<String>>(texts: impl IntoIterator<Item = S>) -> Self {
+        Self::Seq(texts.into_iter().map(Self::text).collect())
     }
 
     /// A number where Java wants an object.

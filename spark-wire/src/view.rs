@@ -3,7 +3,9 @@
 //! Scala 2.12 and 2.13 write different classes for the same thing. What is not known here is refused by the name of
 //! its class. No view recurses: a view of a view is the caller's next step.
 
-use crate::java::{Content, Datum, Graph, Node, NodeId, Part};
+mod collections;
+
+use crate::java::{Datum, Graph, Node, NodeId, Part};
 
 /// A place in a parsed message.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +42,6 @@ pub enum ViewError {
 }
 
 const PROXY: &str = "scala.runtime.ModuleSerializationProxy";
-const PROXY_213: &str = "scala.collection.generic.DefaultSerializationProxy";
-/// Wrappers around maps that are looked through: a wrapper in a wrapper in a wrapper.
-const WRAPPERS_MAX: usize = 4;
 
 // === impl View ===
 
@@ -170,19 +169,10 @@ impl<'g> View<'g> {
     /// # Errors
     /// It is none.
     pub fn int(self) -> Result<i32, ViewError> {
-        match self.unboxed("java.lang.Integer").datum {
-            Datum::Int(v) => Ok(v),
-            Datum::Null
-            | Datum::Byte(_)
-            | Datum::Char(_)
-            | Datum::Double(_)
-            | Datum::Float(_)
-            | Datum::Long(_)
-            | Datum::Short(_)
-            | Datum::Boolean(_)
-            | Datum::Node(_)
-            | Datum::Class(_) => Err(self.kind("an int")),
-        }
+        let Datum::Int(v) = self.unboxed("java.lang.Integer").datum else {
+            return Err(self.kind("an int"));
+        };
+        Ok(v)
     }
 
     /// A whole number of 64 bits, boxed or not.
@@ -190,19 +180,10 @@ impl<'g> View<'g> {
     /// # Errors
     /// It is none.
     pub fn long(self) -> Result<i64, ViewError> {
-        match self.unboxed("java.lang.Long").datum {
-            Datum::Long(v) => Ok(v),
-            Datum::Null
-            | Datum::Byte(_)
-            | Datum::Char(_)
-            | Datum::Double(_)
-            | Datum::Float(_)
-            | Datum::Int(_)
-            | Datum::Short(_)
-            | Datum::Boolean(_)
-            | Datum::Node(_)
-            | Datum::Class(_) => Err(self.kind("a long")),
-        }
+        let Datum::Long(v) = self.unboxed("java.lang.Long").datum else {
+            return Err(self.kind("a long"));
+        };
+        Ok(v)
     }
 
     /// A floating point number.
@@ -210,19 +191,10 @@ impl<'g> View<'g> {
     /// # Errors
     /// It is none.
     pub fn double(self) -> Result<f64, ViewError> {
-        match self.unboxed("java.lang.Double").datum {
-            Datum::Double(v) => Ok(f64::from_bits(v)),
-            Datum::Null
-            | Datum::Byte(_)
-            | Datum::Char(_)
-            | Datum::Float(_)
-            | Datum::Int(_)
-            | Datum::Long(_)
-            | Datum::Short(_)
-            | Datum::Boolean(_)
-            | Datum::Node(_)
-            | Datum::Class(_) => Err(self.kind("a double")),
-        }
+        let Datum::Double(v) = self.unboxed("java.lang.Double").datum else {
+            return Err(self.kind("a double"));
+        };
+        Ok(f64::from_bits(v))
     }
 
     /// A truth value.
@@ -230,19 +202,10 @@ impl<'g> View<'g> {
     /// # Errors
     /// It is none.
     pub fn boolean(self) -> Result<bool, ViewError> {
-        match self.unboxed("java.lang.Boolean").datum {
-            Datum::Boolean(v) => Ok(v),
-            Datum::Null
-            | Datum::Byte(_)
-            | Datum::Char(_)
-            | Datum::Double(_)
-            | Datum::Float(_)
-            | Datum::Int(_)
-            | Datum::Long(_)
-            | Datum::Short(_)
-            | Datum::Node(_)
-            | Datum::Class(_) => Err(self.kind("a boolean")),
-        }
+        let Datum::Boolean(v) = self.unboxed("java.lang.Boolean").datum else {
+            return Err(self.kind("a boolean"));
+        };
+        Ok(v)
     }
 
     fn unboxed(self, class: &str) -> Self {
@@ -294,167 +257,5 @@ impl<'g> View<'g> {
             return self.field("i")?.int();
         }
         Err(self.kind("a value of an Enumeration"))
-    }
-
-    /// Any sequence of the kinds that Spark writes.
-    ///
-    /// # Errors
-    /// It is none of them, or it contradicts itself.
-    pub fn seq(self) -> Result<Vec<Self>, ViewError> {
-        if self.singleton() == Some("scala.collection.immutable.Nil$") {
-            return Ok(Vec::new());
-        }
-        match self.class().unwrap_or_default() {
-            "scala.collection.immutable.List$SerializationProxy" => {
-                self.until("scala.collection.immutable.ListSerializeEnd$")
-            }
-            PROXY_213 => self.default_proxy(),
-            "scala.collection.mutable.ArraySeq" => self.first_of_array("array", "length"),
-            "scala.collection.mutable.ArrayBuffer" => self.first_of_array("array", "size0"),
-            "scala.collection.mutable.WrappedArray$ofRef"
-            | "scala.collection.mutable.ArraySeq$ofRef" => self.field("array")?.array(),
-            "scala.collection.immutable.ArraySeq$ofRef" => self.field("unsafeArray")?.array(),
-            "java.util.ArrayList" => Ok(self.things()?.collect()),
-            _ => Err(self.kind("a Seq")),
-        }
-    }
-
-    /// Any map of the kinds that Spark writes, in the order of the wire.
-    ///
-    /// # Errors
-    /// It is none of them, or it contradicts itself.
-    pub fn map(self) -> Result<Vec<(Self, Self)>, ViewError> {
-        let mut inner = self;
-        for _ in 0..WRAPPERS_MAX {
-            let wrapped = match inner.class().unwrap_or_default() {
-                "scala.collection.immutable.Map$WithDefault"
-                | "scala.collection.mutable.Map$WithDefault" => "underlying",
-                "java.util.Collections$UnmodifiableMap" => "m",
-                _ => return inner.bare_map(),
-            };
-            inner = inner.field(wrapped)?;
-        }
-        Err(self.damaged())
-    }
-
-    fn bare_map(self) -> Result<Vec<(Self, Self)>, ViewError> {
-        if self.singleton() == Some("scala.collection.immutable.Map$EmptyMap$") {
-            return Ok(Vec::new());
-        }
-        let class = self.class().unwrap_or_default();
-        if let Some(count) = class.strip_prefix("scala.collection.immutable.Map$Map") {
-            let count = count.parse().ok().filter(|n| (1..=4).contains(n));
-            return self.small_map(count.ok_or_else(|| self.kind("a Map"))?);
-        }
-        match class {
-            PROXY_213 => {
-                let pairs = self.default_proxy()?;
-                let pair = |t: Self| Ok((t.field("_1")?, t.field("_2")?));
-                pairs.into_iter().map(pair).collect()
-            }
-            "scala.collection.mutable.HashMap"
-            | "scala.collection.immutable.HashMap$SerializationProxy"
-            | "java.util.HashMap"
-            | "java.util.LinkedHashMap" => self.alternating(),
-            _ => Err(self.kind("a Map")),
-        }
-    }
-
-    /// `Map1` to `Map4`: fields `key1`, `value1` ...; 2.13 puts the class in front of the names.
-    fn small_map(self, count: usize) -> Result<Vec<(Self, Self)>, ViewError> {
-        let get = |what: &str, number: usize| {
-            let plain = format!("{what}{number}");
-            let mangled = format!("${plain}");
-            let found = self.find(|f| f == plain || f.ends_with(&mangled))?;
-            found.ok_or_else(|| self.damaged())
-        };
-        (1..=count)
-            .map(|n| Ok((get("key", n)?, get("value", n)?)))
-            .collect()
-    }
-
-    /// What the classes of an object wrote by themselves, blocks left out.
-    fn things(self) -> Result<impl Iterator<Item = Self>, ViewError> {
-        let contents = self.contents()?;
-        Ok(contents.filter_map(move |content| match content {
-            Content::Value(datum) => Some(self.at(*datum)),
-            Content::Block(_) => None,
-        }))
-    }
-
-    fn contents(self) -> Result<impl Iterator<Item = &'g Content>, ViewError> {
-        let parts = self.parts().ok_or_else(|| self.kind("an object"))?;
-        Ok(parts.iter().filter_map(|p| p.annotation.as_ref()).flatten())
-    }
-
-    fn until(self, end: &str) -> Result<Vec<Self>, ViewError> {
-        let mut elements = Vec::new();
-        for thing in self.things()? {
-            if thing.singleton() == Some(end) {
-                return Ok(elements);
-            }
-            elements.push(thing);
-        }
-        Err(self.damaged())
-    }
-
-    /// 2.13's proxy of all collections: how many, then the elements; -1: up to an end mark.
-    fn default_proxy(self) -> Result<Vec<Self>, ViewError> {
-        let block = self.contents()?.find_map(|content| match content {
-            Content::Block(bytes) => Some(bytes.as_slice()),
-            Content::Value(_) => None,
-        });
-        let count = block
-            .and_then(|b| b.first_chunk::<4>())
-            .map(|b| i32::from_be_bytes(*b));
-        match count {
-            Some(-1) => self.until("scala.collection.generic.SerializeEnd$"),
-            Some(count) => {
-                let elements: Vec<Self> = self.things()?.collect();
-                if usize::try_from(count) != Ok(elements.len()) {
-                    return Err(self.damaged());
-                }
-                Ok(elements)
-            }
-            None => Err(self.damaged()),
-        }
-    }
-
-    fn alternating(self) -> Result<Vec<(Self, Self)>, ViewError> {
-        let mut things = self.things()?;
-        let mut pairs = Vec::new();
-        while let Some(key) = things.next() {
-            let value = things.next().ok_or_else(|| self.damaged())?;
-            pairs.push((key, value));
-        }
-        Ok(pairs)
-    }
-
-    fn first_of_array(
-        self,
-        array: &'static str,
-        length: &'static str,
-    ) -> Result<Vec<Self>, ViewError> {
-        let mut items = self.field(array)?.array()?;
-        let length = self.field(length)?.int()?;
-        let length = usize::try_from(length).ok().filter(|l| *l <= items.len());
-        items.truncate(length.ok_or_else(|| self.damaged())?);
-        Ok(items)
-    }
-
-    fn array(self) -> Result<Vec<Self>, ViewError> {
-        let node = self.id().and_then(|id| self.graph.node(id));
-        match node {
-            Some(Node::Array { items, .. }) => Ok(items.iter().map(|d| self.at(*d)).collect()),
-            Some(
-                Node::Pending
-                | Node::String(_)
-                | Node::Object { .. }
-                | Node::Numbers { .. }
-                | Node::Enum { .. }
-                | Node::Class(_),
-            )
-            | None => Err(self.kind("an array")),
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Lays a [`Value`] out as a Java stream, by a dictionary.
 
+mod collections;
+
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
@@ -56,6 +58,8 @@ struct Writer<'v> {
     strings: HashMap<String, u32>,
     classes: HashMap<String, u32>,
     class_objects: HashMap<String, u32>,
+    /// The class of arrays of strings, once it is written.
+    string_array: Option<u32>,
     /// Singletons behind enumeration values: written once, both of a value's outer fields refer to one.
     enumerations: HashMap<&'static str, u32>,
 }
@@ -71,6 +75,7 @@ pub fn write(value: &Value<'_>, dictionary: &Dictionary) -> Result<Vec<u8>, Writ
         strings: HashMap::new(),
         classes: HashMap::new(),
         class_objects: HashMap::new(),
+        string_array: None,
         enumerations: HashMap::new(),
     };
     writer.thing(value)?;
@@ -103,6 +108,9 @@ impl<'v> Writer<'v> {
             }
             Value::Enumeration(object, number) => self.enumeration(object, *number)?,
             Value::Constant(class, constant) => self.constant(class, constant)?,
+            Value::Seq(items) => self.seq(items)?,
+            Value::Map(pairs) => self.map(pairs)?,
+            Value::Strings(texts) => self.strings(texts)?,
             Value::Parsed(graph, datum) => GraphEmitter::new(graph).datum(&mut self.out, *datum)?,
             Value::Bool(v) => self.object("java.lang.Boolean", &[("value", Value::Bool(*v))])?,
             Value::Int(v) => self.object("java.lang.Integer", &[("value", Value::Int(*v))])?,

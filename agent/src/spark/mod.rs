@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use interrex_proto::{limits::SPARK_DICTIONARIES_MAX, v1::SparkDictionary};
 use interrex_spark_wire::learn::{LearnError, learn};
 
 use crate::error::AgentError;
@@ -23,6 +24,8 @@ const CAPABILITY: &str = "spark";
 pub struct SparkHomes {
     by_line: BTreeMap<String, PathBuf>,
     java: PathBuf,
+    /// Those of them that are built into no master.
+    learned: Vec<SparkDictionary>,
 }
 
 // === impl SparkHomes ===
@@ -37,7 +40,7 @@ impl SparkHomes {
             Some(home) => Path::new(&home).join("bin/java"),
             None => PathBuf::from("java"),
         };
-        let mut by_line = BTreeMap::new();
+        let (mut by_line, mut learned) = (BTreeMap::new(), Vec::new());
         for home in homes {
             let refused = |source| AgentError::Spark {
                 home: home.clone(),
@@ -47,14 +50,36 @@ impl SparkHomes {
                 let path = home.clone();
                 refused(LearnError::Folder { path, source })
             })?;
-            let line = learn(&path).map_err(refused)?.line;
+            let dictionary = learn(&path).map_err(refused)?;
+            let line = dictionary.line.clone();
             tracing::info!(line, home = %path.display(), "offers Spark");
+            if dictionary.is_learned() {
+                let json = dictionary.to_json();
+                let json = json.map_err(|error| refused(LearnError::Dictionary(error)))?;
+                learned.push(SparkDictionary {
+                    line: line.clone(),
+                    json,
+                });
+            }
             if let Some(other) = by_line.insert(line.clone(), path) {
                 let home = home.clone();
                 return Err(AgentError::SparkTwice { line, home, other });
             }
         }
-        Ok(Self { by_line, java })
+        if learned.len() > SPARK_DICTIONARIES_MAX {
+            let lines = learned.into_iter().map(|d| d.line).collect();
+            return Err(AgentError::SparkTooMany { lines });
+        }
+        Ok(Self {
+            by_line,
+            java,
+            learned,
+        })
+    }
+
+    /// What masters have to be taught, to speak with drivers of these installations.
+    pub(crate) fn learned(&self) -> &[SparkDictionary] {
+        &self.learned
     }
 
     /// What the agent offers because of them: `spark`, and `spark-<line>` for each.
@@ -108,6 +133,7 @@ mod tests {
                 ("4.1".to_owned(), "/b".into()),
             ]),
             java: "/j/bin/java".into(),
+            learned: Vec::new(),
         };
         let offered: Vec<_> = homes.capabilities().collect();
         assert_eq!(offered, ["spark", "spark-3.5", "spark-4.1"]);

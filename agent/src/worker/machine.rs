@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use interrex_proto::v1::{WorkReport, WorkerSpec, work_report};
+use interrex_proto::v1::{SparkDictionary, WorkReport, WorkerSpec, work_report};
 
 use crate::{
     metrics::Usage,
@@ -40,6 +40,8 @@ use task::{Needs, Task, TaskState};
 pub struct MachineOptions {
     /// What this worker offers.
     pub spec: WorkerSpec,
+    /// Builds of Spark that are not built into masters; told with each registration. Default none.
+    pub dictionaries: Vec<SparkDictionary>,
     /// The masters that a leader named last, in an earlier life; else the addresses that the operator gave.
     pub masters: Vec<String>,
     /// The cluster this worker belongs to; empty until the first one has taken it.

@@ -156,6 +156,7 @@ impl Agent {
         offer.value = json!({"cores": cores, "memory_mib": memory_mib});
         let masters: Vec<_> = (0..env.plan.masters).map(net::address).collect();
         let options = MachineOptions {
+            dictionaries: Vec::new(),
             spec: WorkerSpec {
                 id: self.node().to_string(),
                 host: self.node().to_string(),

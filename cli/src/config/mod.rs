@@ -7,6 +7,9 @@
 //! names the file and the nearest option.
 
 pub(crate) mod command;
+mod properties;
+pub(crate) mod spark_defaults;
+mod spark_keys;
 
 use std::{
     ffi::OsString,
@@ -33,7 +36,8 @@ pub(crate) const CLIENT_KEYS: [&str; 3] = ["masters", "output", "deadline"];
 /// The options that may stand before the first section.
 pub(crate) const GLOBAL_KEYS: [&str; 2] = ["log-format", "log-filter"];
 /// Options that make no sense in a file.
-const NEVER_IN_A_FILE: [&str; 5] = [
+const NEVER_IN_A_FILE: [&str; 6] = [
+    "spark-defaults",
     "help",
     "version",
     "config",
@@ -110,12 +114,16 @@ pub(crate) enum ConfigError {
 /// The `--config` of a raw command line, or of the environment. Looked for before clap runs, because the
 /// file decides what clap takes as defaults.
 pub(crate) fn path_in(args: &[OsString], env: Option<OsString>) -> Option<PathBuf> {
+    option_in("--config", args, env)
+}
+
+fn option_in(option: &str, args: &[OsString], env: Option<OsString>) -> Option<PathBuf> {
     let mut args = args.iter().skip(1);
     while let Some(arg) = args.next() {
         let Some(text) = arg.to_str() else { continue };
         match text.split_once('=') {
-            Some(("--config", path)) => return Some(PathBuf::from(path)),
-            _ if text == "--config" => return args.next().map(PathBuf::from),
+            Some((name, path)) if name == option => return Some(PathBuf::from(path)),
+            _ if text == option => return args.next().map(PathBuf::from),
             _ if text == "--" => break,
             _ => {}
         }

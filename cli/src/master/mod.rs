@@ -93,6 +93,11 @@ pub(crate) struct MasterArgs {
     #[arg(long, env = "INTERREX_MASTER_ENGINE", default_value = "raft")]
     #[arg(value_parser = engine_parser())]
     engine: EngineKind,
+    /// Spark's settings, as in `spark-defaults.conf`: what they say about a standalone cluster becomes the default of the
+    /// options here
+    #[arg(long, env = "INTERREX_MASTER_SPARK_DEFAULTS", value_name = "FILE")]
+    // Read before the command line is: config/spark_defaults.rs.
+    spark_defaults: Option<PathBuf>,
     /// Serve on addresses that others can reach, without encryption or passwords
     #[arg(long, env = "INTERREX_MASTER_INSECURE")]
     insecure: bool,

@@ -28,4 +28,6 @@ pub struct Demand {
     pub resources: Amounts,
     /// Needs a worker that offers this capability; `None` for plain commands.
     pub capability: Option<String>,
+    /// Cannot run on one of Spark's own workers, which start nothing but Spark and know neither leases nor epochs.
+    pub needs_agent: bool,
 }

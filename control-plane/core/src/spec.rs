@@ -76,13 +76,27 @@ pub struct DriverSpec {
 // === impl SparkSubmission ===
 
 impl SparkSubmission {
-    /// The line of the client, `4.1` for `4.1.4`; `None` where it does not say a version.
+    /// The line of the client, `4.1` for `4.1.4`; `None` where it does not say a version. A build that masters were taught
+    /// (`3.4.4+2.12.1a2b3c4d`) is a line of its own.
     #[must_use]
     pub fn line(&self) -> Option<String> {
+        if self.client_version.contains('+') {
+            return Some(self.client_version.clone());
+        }
         let mut numbers = self.client_version.split('.');
         let (major, minor) = (numbers.next()?, numbers.next()?);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         (is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
+    }
+
+    /// Whether it is a class in a jar: the only thing that Spark's own workers can start as a driver.
+    #[must_use]
+    pub fn is_jar(&self) -> bool {
+        let path = std::path::Path::new(&self.app_resource);
+        let is_jar = path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("jar"));
+        is_jar && !self.main_class.is_empty()
     }
 
     /// What a worker must offer to run it.
@@ -111,15 +125,16 @@ impl DriverSpec {
     /// What this driver needs on its worker.
     #[must_use]
     pub fn demand(&self) -> Demand {
-        let capability = match &self.payload {
-            DriverPayload::Command(_) => None,
-            DriverPayload::Spark(spark) => Some(spark.capability()),
+        let (capability, is_jar) = match &self.payload {
+            DriverPayload::Command(_) => (None, false),
+            DriverPayload::Spark(spark) => (Some(spark.capability()), spark.is_jar()),
         };
         Demand {
             cores: self.cores,
             memory: self.memory,
             resources: self.resources.clone(),
             capability,
+            needs_agent: self.at_most_once || !is_jar,
         }
     }
 }
@@ -166,6 +181,9 @@ pub struct SparkDriver {
     pub port: u16,
     /// The name of its endpoint, such as `AppClient`.
     pub endpoint: String,
+    /// The class with the `main` of its executors: it stands in the application's command, options of the JVM before it,
+    /// arguments behind. Empty: unknown, and no executor can be started by one of Spark's own workers.
+    pub main_class: String,
 }
 
 /// What one executor of a profile needs (Spark: `ResourceProfile`, stage-level scheduling). Custom resources are the
@@ -199,4 +217,20 @@ pub struct WorkerSpec {
     pub incarnation: String,
     /// Made once for each work directory; empty: unknown. Tells a restarted agent from a twin under the same id.
     pub work_dir_id: String,
+    /// Set for one of Spark's own workers: how any leader can reach it.
+    pub spark: Option<SparkWorker>,
+}
+
+/// One of Spark's own workers, met in Spark's own protocol. It keeps no results, no epoch and no lease, and runs nothing
+/// but what has the capability of its line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SparkWorker {
+    /// The dictionary of its build, such as `3.5`.
+    pub line: String,
+    /// Where it listens.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// The name of its endpoint, such as `Worker`.
+    pub endpoint: String,
 }

@@ -8,7 +8,6 @@ pub mod etcd;
 pub mod raft;
 pub mod rest;
 pub mod server;
-pub mod spark_keys;
 pub mod ui;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};

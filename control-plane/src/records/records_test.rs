@@ -9,7 +9,7 @@ use interrex_core::{
     resources::{Cores, MemoryMib},
     spec::{
         ApplicationSpec, CommandLine, DriverPayload, DriverSpec, ResourceProfile, SparkDriver,
-        SparkSubmission, WorkerSpec,
+        SparkSubmission, SparkWorker, WorkerSpec,
     },
     state::{
         app::{Application, ApplicationState, Profile},
@@ -186,7 +186,7 @@ fn app_spec() -> impl Strategy<Value = ApplicationSpec> {
         any::<bool>(),
     );
     let order = any::<(i32, u32)>();
-    let spark = option::of((text(), text(), any::<u16>(), text()));
+    let spark = option::of((text(), text(), any::<u16>(), text(), text()));
     (
         text(),
         text(),
@@ -213,7 +213,8 @@ fn app_spec() -> impl Strategy<Value = ApplicationSpec> {
                     ui_url,
                     priority: order.0,
                     min_executors: order.1,
-                    spark: spark.map(|(line, host, port, endpoint)| SparkDriver {
+                    spark: spark.map(|(line, host, port, endpoint, main_class)| SparkDriver {
+                        main_class,
                         line,
                         host,
                         port,
@@ -341,7 +342,8 @@ fn worker() -> impl Strategy<Value = Worker> {
         addresses(),
         collection::vec(id(), 0..3),
     );
-    let marks = (text(), text());
+    let spark = option::of((text(), text(), any::<u16>(), text()));
+    let marks = (text(), text(), spark);
     let drain = (at(), option::of(at()), text()).prop_map(|(since, deadline, reason)| Drain {
         since,
         deadline,
@@ -350,7 +352,7 @@ fn worker() -> impl Strategy<Value = Worker> {
     let drain = option::of(drain);
     (id(), spec, marks, states, at(), drain).prop_map(
         |(id, spec, marks, state, registered_at, drain)| {
-            let (incarnation, work_dir_id) = marks;
+            let (incarnation, work_dir_id, spark) = marks;
             let (host, web, cores, memory, resources, capabilities) = spec;
             Worker {
                 id: WorkerId::from(id),
@@ -363,6 +365,12 @@ fn worker() -> impl Strategy<Value = Worker> {
                     capabilities,
                     incarnation,
                     work_dir_id,
+                    spark: spark.map(|(line, host, port, endpoint)| SparkWorker {
+                        line,
+                        host,
+                        port,
+                        endpoint,
+                    }),
                 }),
                 state,
                 drain,

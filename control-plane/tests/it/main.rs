@@ -33,6 +33,7 @@ mod serving;
 mod slow_readers;
 mod snapshots;
 mod spark_rpc;
+mod spark_workers;
 mod submit;
 mod support;
 mod web;

@@ -129,7 +129,7 @@ impl Emitter {
         self.depth -= 1;
     }
 
-    fn block(&mut self, block: &[u8]) -> Result<(), EmitError> {
+    pub(crate) fn block(&mut self, block: &[u8]) -> Result<(), EmitError> {
         if let Ok(short) = u8::try_from(block.len()) {
             self.tag(Tag::BlockData);
             self.bytes(&[short]);

@@ -5,11 +5,13 @@ use crate::{
     message::{
         MessageError,
         description::{AppDescription, DriverDescription, EndpointRef, ResourceProfile, texts},
+        states::DriverState,
+        worker::{self, ExecutorReport, WorkerDescription, WorkerExecutor},
     },
     view::{View, ViewError},
 };
 
-/// A message from a driver, a submission client or an executor.
+/// A message from a driver, a submission client, an executor or a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inbound {
     /// "Is there an endpoint of this name?" Wants a boolean.
@@ -62,6 +64,46 @@ pub enum Inbound {
     RequestDriverStatus {
         /// Ours.
         driver_id: String,
+    },
+    /// One-way, from one of Spark's own workers: it would like to work for this master.
+    RegisterWorker {
+        /// What it offers.
+        worker: Box<WorkerDescription>,
+    },
+    /// One-way: it is there.
+    Heartbeat {
+        /// Its own.
+        worker_id: String,
+        /// Where it is to be spoken to.
+        worker: EndpointRef,
+    },
+    /// An executor is in another state. Wants a boolean, and comes again until it gets one.
+    ExecutorStateChanged {
+        /// What has changed.
+        report: ExecutorReport,
+    },
+    /// One-way: a driver has ended. Comes once.
+    DriverStateChanged {
+        /// As it was launched.
+        driver_id: String,
+        /// How it ended.
+        state: DriverState,
+        /// Why it could not be started, or what went wrong.
+        exception: Option<String>,
+    },
+    /// One-way, `WorkerLatestState` or `WorkerSchedulerStateResponse`: all that a worker runs.
+    WorkerState {
+        /// Its own.
+        worker_id: String,
+        /// Its executors.
+        executors: Vec<WorkerExecutor>,
+        /// Its drivers, as they were launched.
+        driver_ids: Vec<String>,
+    },
+    /// It is about to leave: no new work, please.
+    WorkerDecommissioning {
+        /// Its own.
+        worker_id: String,
     },
 }
 
@@ -143,12 +185,12 @@ impl Inbound {
                     driver_id: driver_id()?,
                 })
             }),
-            _ => return None,
+            _ => return worker::read(name, view),
         })
     }
 }
 
-fn parse(
+pub(super) fn parse(
     message: &'static str,
     read: impl FnOnce() -> Result<Inbound, ViewError>,
 ) -> Result<Inbound, MessageError> {

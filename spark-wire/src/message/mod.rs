@@ -4,6 +4,8 @@ mod description;
 mod inbound;
 mod outbound;
 mod states;
+mod to_worker;
+mod worker;
 
 use crate::view::ViewError;
 
@@ -12,6 +14,8 @@ pub use self::{
     inbound::Inbound,
     outbound::{DriverStatus, ExecutorChange, Outbound},
     states::{DriverState, ExecutorState},
+    to_worker::{ExecutorLaunch, ToWorker},
+    worker::{ExecutorReport, WorkerDescription, WorkerExecutor},
 };
 
 /// Why a message cannot be understood.

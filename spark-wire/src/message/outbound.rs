@@ -1,10 +1,11 @@
-//! What goes from a master to drivers and submission clients. No Scala collection is among it.
+//! What goes from a master to drivers, submission clients and Spark's own workers.
 
 use crate::{
     dictionary::Dictionary,
     message::{
         description::EndpointRef,
         states::{DriverState, ExecutorState},
+        to_worker::ToWorker,
     },
     value::Value,
     writer::{WriteError, write},
@@ -82,6 +83,8 @@ pub enum Outbound {
     },
     /// To a submission client.
     DriverStatusResponse(DriverStatus),
+    /// To one of Spark's own workers.
+    ToWorker(ToWorker),
 }
 
 /// `ExecutorUpdated`
@@ -139,6 +142,7 @@ impl Outbound {
             Self::SubmitDriverResponse { .. } => "SubmitDriverResponse",
             Self::KillDriverResponse { .. } => "KillDriverResponse",
             Self::DriverStatusResponse(_) => "DriverStatusResponse",
+            Self::ToWorker(message) => message.name(),
         }
     }
 
@@ -218,6 +222,7 @@ impl Outbound {
                 ],
             ),
             Self::DriverStatusResponse(status) => status.value(),
+            Self::ToWorker(message) => message.value(),
         }
     }
 }

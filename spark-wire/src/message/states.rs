@@ -74,6 +74,22 @@ impl DriverState {
     /// The `object` that holds its values.
     pub const OBJECT: &str = "org.apache.spark.deploy.master.DriverState$";
 
+    /// By its number.
+    #[must_use]
+    pub fn from_number(number: i32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Submitted,
+            1 => Self::Running,
+            2 => Self::Finished,
+            3 => Self::Relaunching,
+            4 => Self::Unknown,
+            5 => Self::Killed,
+            6 => Self::Failed,
+            7 => Self::Error,
+            _ => return None,
+        })
+    }
+
     /// Its number.
     #[must_use]
     pub fn number(self) -> i32 {

@@ -3,7 +3,7 @@
 use interrex_spark_wire::{
     Address, Outbound,
     java::Graph,
-    message::{DriverState, DriverStatus, EndpointRef, ExecutorChange, ExecutorState},
+    message::{DriverState, DriverStatus, EndpointRef, ExecutorChange, ExecutorState, ToWorker},
     value::Value,
     view::View,
     writer::write,
@@ -174,29 +174,50 @@ fn a_failure_as_an_object_is_written_too() {
 
 #[test]
 fn messages_to_workers() {
+    let app_id = "a".to_owned();
+    let master_url = "m".to_owned();
+    let kill = ToWorker::KillExecutor {
+        master_url,
+        app_id,
+        id: 1,
+    };
+    assert_golden("17", &Outbound::ToWorker(kill));
+    let master_url = "spark://h:1".to_owned();
+    assert_golden(
+        "16",
+        &Outbound::ToWorker(ToWorker::ReconnectWorker { master_url }),
+    );
+    assert_golden("15", &Outbound::ToWorker(ToWorker::MasterInStandby));
+}
+
+#[test]
+fn a_worker_that_is_let_in_hears_what_it_has_called_its_master() {
     for (line, name) in LINES {
-        let kill = Value::Object(
-            "org.apache.spark.deploy.DeployMessages$KillExecutor",
-            vec![
-                ("masterUrl", Value::text("m")),
-                ("appId", Value::text("a")),
-                ("execId", Value::Int(1)),
-            ],
-        );
-        let written = write(&kill, dictionary(line)).expect("known classes");
-        assert_eq!(written, golden(name, "17"), "{line}");
-        let url = "spark://h:1";
-        let reconnect = Value::Object(
-            "org.apache.spark.deploy.DeployMessages$ReconnectWorker",
-            vec![("masterUrl", Value::text(url))],
-        );
-        let written = write(&reconnect, dictionary(line)).expect("known classes");
-        assert_eq!(
-            written,
-            golden(name, "16"),
-            "{line}: {:?}",
-            graph(&golden(name, "16"))
-        );
+        let wanted = graph(&golden(name, "14"));
+        let root = View::root(&wanted);
+        let text =
+            |view: View<'_>, field| view.field(field).and_then(View::text).map(str::to_owned);
+        let address = root.field("masterAddress").expect("a field");
+        let port = address.field("port").and_then(View::int).expect("a port");
+        let message = Outbound::ToWorker(ToWorker::RegisteredWorker {
+            master: master(),
+            web_url: text(root, "masterWebUiUrl").expect("text"),
+            master_address: Address::new(
+                text(address, "host").expect("text"),
+                u16::try_from(port).expect("a port"),
+            ),
+            duplicate: root
+                .field("duplicate")
+                .and_then(View::boolean)
+                .expect("a boolean"),
+        });
+        let written = message.write(dictionary(line)).expect("known classes");
+        let written = graph(&written);
+        let view = View::root(&written);
+        assert_eq!(view.class(), root.class(), "{line}");
+        let back = view.field("masterAddress").expect("a field");
+        same(address, back, &["host"]);
+        same(root, view, &["masterWebUiUrl"]);
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::{dictionary, folder};
 
 /// Where installations of Spark are, separated by colons.
-const HOMES: &str = "INTERREX_SPARK_HOMES";
+pub(crate) const HOMES: &str = "INTERREX_SPARK_HOMES";
 
 /// A name, and bytes.
 type Entry<'a> = (&'a str, Vec<u8>);
@@ -153,7 +153,11 @@ fn uids_are_those_of_the_jvm() {
         ("scala-library-9.jar", &entries),
     ]);
     let learned = learn(home.path()).expect("an installation");
-    assert_eq!(learned.line, "2.13-9.9.9");
+    assert!(
+        learned.line.starts_with("9.9.9+2.13.") && learned.is_learned(),
+        "{}",
+        learned.line
+    );
     for line in truth.lines() {
         let mut words = line.split(' ');
         let name = words.next().expect("a name");
@@ -204,10 +208,13 @@ fn an_installation_of_spark_is_learned_as_its_jvm_sees_it() {
     for home in homes.split(':').map(PathBuf::from) {
         let learned = learn(&home).expect("an installation");
         let Some((version, printed)) = printed(&home) else {
-            panic!(
-                "{}: no descriptors of this version are kept here",
-                home.display()
+            let line = &learned.line;
+            assert!(
+                learned.is_learned(),
+                "Spark {line} is built in, but no descriptors are kept"
             );
+            println!("Spark {line}: learned; no descriptors to compare are kept here");
+            continue;
         };
         let line = version.rsplit_once('.').expect("a version").0;
         assert_eq!(learned.line, line, "{version}");

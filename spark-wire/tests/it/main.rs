@@ -10,6 +10,7 @@
 mod captures;
 mod fuzz;
 mod golden;
+mod jvm;
 mod learned;
 mod messages;
 mod support;

@@ -33,6 +33,7 @@ impl WorkerMachine {
             unacknowledged: self.outbox.for_registration(),
             number: self.outbox.number(),
             seen_epoch: Some(self.options.epoch),
+            dictionaries: self.options.dictionaries.clone(),
             ..RegisterWorker::default()
         };
         for (key, task) in self.tasks.iter().filter(|(_, task)| task.holds()) {

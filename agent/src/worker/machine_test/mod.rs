@@ -38,6 +38,7 @@ pub(super) fn spec() -> WorkerSpec {
 
 pub(super) fn options() -> MachineOptions {
     MachineOptions {
+        dictionaries: Vec::new(),
         spec: spec(),
         masters: vec!["m:1".to_owned()],
         cluster_id: "c1".to_owned(),

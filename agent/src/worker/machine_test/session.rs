@@ -46,6 +46,7 @@ fn a_registration_names_everything_that_runs_and_every_unacknowledged_report() {
     let expected = RegisterWorker {
         number: FIRST + 2,
         seen_epoch: Some(5),
+        dictionaries: Vec::new(),
         cluster_id: "c1".to_owned(),
         spec: Some(spec()),
         drivers: vec![RunningDriver {
@@ -250,11 +251,16 @@ fn the_largest_registration_fits_into_a_frame() {
         id: "x".repeat(limits::SPEC_BYTES_MAX),
         ..WorkerSpec::default()
     };
+    let build = SparkDictionary {
+        line: "x".repeat(limits::NAME_BYTES_MAX),
+        json: "x".repeat(limits::SPARK_DICTIONARY_BYTES_MAX),
+    };
     let largest = RegisterWorker {
         cluster_id: id,
         spec: Some(spec),
         executors: vec![running; WORK_MAX],
         unacknowledged: vec![report; REPORTS_MAX + WORK_MAX],
+        dictionaries: vec![build; limits::SPARK_DICTIONARIES_MAX],
         ..RegisterWorker::default()
     };
     let bytes = largest.encoded_len();

@@ -51,6 +51,7 @@ impl Simulated {
             ..WorkerSpec::default()
         };
         let options = MachineOptions {
+            dictionaries: Vec::new(),
             spec,
             masters: vec![masters.clone()],
             cluster_id: String::new(),

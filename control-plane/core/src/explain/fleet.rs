@@ -22,6 +22,7 @@ struct Shape {
     memory: u64,
     resources: BTreeMap<String, usize>,
     capabilities: BTreeSet<String>,
+    is_agent: bool,
 }
 
 // === impl Fleet ===
@@ -51,6 +52,9 @@ impl Fleet {
         }
         if self.shapes.iter().any(|shape| shape.holds(demand)) {
             return None;
+        }
+        if demand.needs_agent && self.shapes.iter().all(|shape| !shape.is_agent) {
+            return Some(format!("waiting for an agent: {}", words::OF_SPARK));
         }
         if let Some(capability) = &demand.capability
             && !self
@@ -94,6 +98,7 @@ impl Shape {
             memory: spec.memory.0,
             resources: spec.resources.iter().map(counted).collect(),
             capabilities: spec.capabilities.iter().cloned().collect(),
+            is_agent: spec.spark.is_none(),
         }
     }
 
@@ -105,6 +110,7 @@ impl Shape {
         let capability = demand.capability.as_ref();
         self.cores >= demand.cores.0
             && self.memory >= demand.memory.0
+            && (self.is_agent || !demand.needs_agent)
             && capability.is_none_or(|name| self.capabilities.contains(name))
             && demand
                 .resources

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, Verdict, WORKERS_LISTED_MAX};
+use super::{Facts, Verdict, WORKERS_LISTED_MAX, words};
 use crate::{
     resources::{Addresses, Demand},
     state::{
@@ -14,7 +14,10 @@ use crate::{
 /// How many executors of a gated group could start at once on all workers: as they are, and if they were empty.
 pub(super) fn rooms(facts: &impl Facts, demand: &Demand, gate: Gate) -> (u64, u64) {
     let (mut now, mut empty) = (0_u64, 0_u64);
-    for worker in facts.workers().filter(|worker| worker.takes_work()) {
+    let can = |worker: &Worker| {
+        worker.takes_work() && !(demand.needs_agent && worker.spec.spark.is_some())
+    };
+    for worker in facts.workers().filter(|worker| can(worker)) {
         let spec = &worker.spec;
         let (cores, memory) = facts.in_use(&worker.id);
         let offered = |name: &str| spec.resources.get(name).map_or(0, Vec::len) as u64;
@@ -95,6 +98,9 @@ fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
     if !worker.not_accepting.is_empty() {
         let words = with_reason("takes no new work", &worker.not_accepting);
         return says("takes no new work", &words);
+    }
+    if demand.needs_agent && spec.spark.is_some() {
+        return says("is no agent", &format!("is no agent: {}", words::OF_SPARK));
     }
     if let Some(capability) = &demand.capability
         && !spec.capabilities.contains(capability)

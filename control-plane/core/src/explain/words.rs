@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::{resources::Demand, state::driver::Driver, time::Timestamp};
 
+/// Of a worker, where an agent is needed.
+pub(super) const OF_SPARK: &str = "one of Spark's own workers starts Spark's executors and jars only, and nothing that may run at most once";
+
 /// `2 cores`, `1 core`.
 pub(super) fn count(n: u64, what: &str) -> String {
     if n == 1 {
@@ -84,6 +87,7 @@ mod tests {
             memory: MemoryMib(512),
             resources: Amounts::from([("fpga".to_owned(), 1), ("gpu".to_owned(), 2)]),
             capability: Some("spark".to_owned()),
+            needs_agent: true,
         };
         assert_eq!(
             needs(&demand),

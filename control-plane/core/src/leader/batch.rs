@@ -190,10 +190,9 @@ fn application(app: &Application) -> usize {
         + spec.ui_url.len()
         + command_line(&spec.command)
         + amounts(&spec.resources_per_executor)
-        + spec
-            .spark
-            .as_ref()
-            .map_or(0, |s| s.line.len() + s.host.len() + s.endpoint.len())
+        + spec.spark.as_ref().map_or(0, |s| {
+            s.line.len() + s.host.len() + s.endpoint.len() + s.main_class.len()
+        })
 }
 
 fn driver_spec(spec: &DriverSpec) -> usize {
@@ -218,6 +217,10 @@ fn worker_spec(spec: &WorkerSpec) -> usize {
         + spec.work_dir_id.len()
         + list(&spec.capabilities)
         + addresses(&spec.resources)
+        + spec
+            .spark
+            .as_ref()
+            .map_or(0, |s| s.line.len() + s.host.len() + s.endpoint.len())
 }
 
 fn command_line(command: &CommandLine) -> usize {

@@ -197,6 +197,7 @@ impl ClusterState {
         let free = self.index.free.get(id).unwrap_or(Free {
             cores: 0,
             memory: 0,
+            is_agent: true,
         });
         let mut resources = Amounts::new();
         if let Some(worker) = self.workers.get(id) {

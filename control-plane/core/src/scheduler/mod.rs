@@ -218,6 +218,7 @@ impl ClusterState {
         };
         if free.cores < u64::from(demand.cores.0)
             || free.memory < demand.memory.0
+            || (demand.needs_agent && !free.is_agent)
             || self.shrunk.contains(id)
         {
             return false;

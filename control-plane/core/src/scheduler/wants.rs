@@ -120,6 +120,11 @@ impl Application {
             memory: needs.memory,
             resources: needs.resources.clone(),
             capability: self.spec.spark.as_ref().map(SparkDriver::capability),
+            needs_agent: self
+                .spec
+                .spark
+                .as_ref()
+                .is_none_or(|spark| spark.main_class.is_empty()),
         };
         let enough = gate.executors.max(1) <= cores_left / u64::from(needs.unit());
         enough.then(|| (demand, (gate.executors > 1).then_some(gate)))

@@ -283,6 +283,7 @@ impl ClusterState {
         Some(Free {
             cores: used.cores_free(&worker.spec),
             memory: used.memory_free(&worker.spec),
+            is_agent: worker.spec.spark.is_none(),
         })
     }
 

@@ -19,6 +19,7 @@ pub(crate) fn worker(cores: u32, memory: u64) -> WorkerSpec {
         capabilities: vec![],
         incarnation: "1".to_owned(),
         work_dir_id: "1".to_owned(),
+        spark: None,
     }
 }
 

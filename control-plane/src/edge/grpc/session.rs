@@ -24,10 +24,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use self::inbound::Inbound;
-use crate::runtime::{
-    handle::MasterHandle,
-    peers::{Attached, FrameQueue, Peers, SESSIONS_MAX},
-    tasks::{OnEnd, Tasks},
+use crate::{
+    edge::spark_rpc::builds::Builds,
+    runtime::{
+        handle::MasterHandle,
+        peers::{Attached, FrameQueue, Peers, SESSIONS_MAX},
+        tasks::{OnEnd, Tasks},
+    },
 };
 
 /// A stream on which nothing was said for this long after its start is closed.
@@ -43,6 +46,8 @@ pub(crate) struct Sessions {
     pub(crate) heartbeat_interval: Duration,
     /// How long an at-most-once attempt may live without a leader.
     pub(crate) at_most_once_lease: Duration,
+    /// Builds of Spark that agents teach.
+    pub(crate) builds: Arc<Builds>,
 }
 
 // === impl Sessions ===
@@ -75,6 +80,7 @@ impl Session for Sessions {
             id,
             heartbeat_interval: self.heartbeat_interval,
             at_most_once_lease: self.at_most_once_lease,
+            builds: Arc::clone(&self.builds),
         };
         let work = read(inbound, request.into_inner(), closed.clone());
         self.tasks.spawn_detached("session", OnEnd::Expected, work);

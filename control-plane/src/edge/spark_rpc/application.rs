@@ -18,10 +18,9 @@ use interrex_spark_wire::{
 };
 use sha2::{Digest, Sha256};
 
+use super::command;
 use crate::edge::{convert, validate::FieldError};
 
-/// The placeholder that an executor's `--worker-url` has.
-const WORKER_URL: &str = "{{WORKER_URL}}";
 /// What an executor has if its driver does not say (as in Spark).
 const DEFAULT_MEMORY_MIB: u64 = 1024;
 /// Resources of a profile that a worker does not hand out by addresses.
@@ -65,6 +64,7 @@ impl Registration {
             host,
             port,
             endpoint,
+            main_class: app.command.main_class.clone(),
         });
         Ok(Self { request, spec })
     }
@@ -101,7 +101,7 @@ fn message(app: &AppDescription, line: &str) -> Result<v1::ApplicationSpec, Fiel
     Ok(v1::ApplicationSpec {
         name: cut(&app.name),
         user: cut(&app.user),
-        command: Some(command(app, line)),
+        command: Some(command::line(app, line)),
         cores_max: number("maxCores", app.cores_max.map(i64::from))?,
         cores_per_executor: number("cores of an executor", profile.cores())?,
         memory_mib_per_executor: memory(profile).unwrap_or(DEFAULT_MEMORY_MIB),
@@ -123,44 +123,6 @@ fn custom(profile: &ResourceProfile) -> impl Iterator<Item = (String, u32)> {
     let all = profile.executor.iter();
     let custom = all.filter(|(name, amount)| !NOT_CUSTOM.contains(&name.as_str()) && **amount > 0);
     custom.map(|(name, amount)| (name.clone(), u32::try_from(*amount).unwrap_or(u32::MAX)))
-}
-
-/// As Spark's worker starts an executor, but for `--worker-url`: with it an executor would end when its agent's port
-/// closes. Here its supervisor ends it when its agent is gone, and that needs no port.
-fn command(app: &AppDescription, line: &str) -> v1::CommandLine {
-    let home = format!("{{{{SPARK_HOME:{line}}}}}");
-    let mut class_path = format!("{home}/conf:{home}/jars/*");
-    for entry in &app.command.class_path {
-        class_path.push(':');
-        class_path.push_str(entry);
-    }
-    let mut args = vec![
-        "-cp".to_owned(),
-        class_path,
-        "-Xmx{{MEMORY_MIB}}M".to_owned(),
-    ];
-    args.extend(app.command.java_opts.iter().cloned());
-    args.push(app.command.main_class.clone());
-    let mut arguments = app.command.arguments.iter().peekable();
-    while let Some(argument) = arguments.next() {
-        if argument == "--worker-url" && arguments.next_if(|next| *next == WORKER_URL).is_some() {
-            continue;
-        }
-        args.push(argument.clone());
-    }
-    let mut env = app.command.environment.clone();
-    env.insert("SPARK_HOME".to_owned(), home);
-    env.insert("SPARK_LAUNCH_WITH_SCALA".to_owned(), "0".to_owned());
-    env.insert("SPARK_EXECUTOR_DIRS".to_owned(), "{{WORK_DIR}}".to_owned());
-    if !app.command.library_path.is_empty() {
-        let path = app.command.library_path.join(":");
-        env.insert("LD_LIBRARY_PATH".to_owned(), path);
-    }
-    v1::CommandLine {
-        program: "{{JAVA}}".to_owned(),
-        args,
-        env,
-    }
 }
 
 /// Totals for each profile, as a driver asks for them.

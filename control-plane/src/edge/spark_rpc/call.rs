@@ -3,7 +3,11 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use interrex_core::{command::Command, ids::AppId, state::app::Application};
+use interrex_core::{
+    command::Command,
+    ids::AppId,
+    state::{app::Application, worker::Worker},
+};
 use interrex_spark_wire::Address;
 use tokio::{
     net::TcpStream,
@@ -13,8 +17,8 @@ use tokio::{
 use crate::{
     edge::spark_rpc::{
         REQUEST_DEADLINE, SparkRpc,
-        connection::{Connection, KnownDriver, one_way},
-        dictionary_of,
+        connection::{Connection, KnownPeer, one_way},
+        worker::KnownWorker,
     },
     metrics,
     runtime::tasks::OnEnd,
@@ -31,12 +35,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// # Errors
 /// The driver cannot be reached.
 pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<()> {
-    let (Some(spark), Some(dictionary)) = (&app.spec.spark, dictionary_of(app)) else {
+    let (Some(spark), Some(dictionary)) = (&app.spec.spark, rpc.dictionary_of(app)) else {
         return Err(io::Error::other(
             "its build of Spark is not known to this master",
         ));
     };
-    let driver = KnownDriver {
+    let driver = KnownPeer {
         address: Address::new(spark.host.clone(), spark.port),
         endpoint: spark.endpoint.clone(),
     };
@@ -44,7 +48,7 @@ pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<(
     let socket = timeout(CONNECT_TIMEOUT, dial).await??;
     socket.set_nodelay(true)?;
     let greeting =
-        one_way(rpc, dictionary, &driver, &rpc.master_changed()).map_err(io::Error::other)?;
+        one_way(rpc, &dictionary, &driver, &rpc.master_changed()).map_err(io::Error::other)?;
     let attached = rpc.peers.attach();
     let attached = attached.ok_or_else(|| io::Error::other("too many sessions"))?;
     let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
@@ -53,6 +57,39 @@ pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<(
     rpc.drivers.came(&driver.address);
     connection.driver = Some(driver);
     tracing::info!(app = %app.id, driver = connection.from, "called a driver of Spark");
+    rpc.serve(connection, socket, attached, vec![greeting]);
+    Ok(())
+}
+
+/// Dials one of Spark's own workers and tells it that this master leads.
+///
+/// # Errors
+/// The worker cannot be reached.
+pub(super) async fn call_worker(rpc: &Arc<SparkRpc>, worker: &Worker) -> io::Result<()> {
+    let spark = worker.spec.spark.as_ref();
+    let known = spark.and_then(|spark| Some((spark, rpc.builds.of_line(&spark.line)?)));
+    let Some((spark, dictionary)) = known else {
+        return Err(io::Error::other(
+            "its build of Spark is not known to this master",
+        ));
+    };
+    let peer = KnownPeer {
+        address: Address::new(spark.host.clone(), spark.port),
+        endpoint: spark.endpoint.clone(),
+    };
+    let dial = TcpStream::connect((spark.host.as_str(), spark.port));
+    let socket = timeout(CONNECT_TIMEOUT, dial).await??;
+    socket.set_nodelay(true)?;
+    let greeting =
+        one_way(rpc, &dictionary, &peer, &rpc.master_changed()).map_err(io::Error::other)?;
+    let attached = rpc.peers.attach();
+    let attached = attached.ok_or_else(|| io::Error::other("too many sessions"))?;
+    let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
+    connection.line = Some(dictionary);
+    rpc.drivers.came(&peer.address);
+    tracing::info!(worker = %worker.id, from = connection.from, "called a worker of Spark");
+    let known = KnownWorker::new(worker.id.clone(), peer, rpc.me.clone());
+    connection.worker = Some(known);
     rpc.serve(connection, socket, attached, vec![greeting]);
     Ok(())
 }

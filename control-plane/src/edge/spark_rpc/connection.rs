@@ -8,7 +8,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use interrex_core::ids::AppId;
+use interrex_core::{
+    command::{ProcessChange, Subject},
+    ids::AppId,
+};
 use interrex_spark_wire::{
     Address, Dictionary, Envelope, Frame, FrameCodec, FrameError, Outbound, Recogniser,
 };
@@ -20,7 +23,8 @@ use tokio_util::codec::Framed;
 
 use crate::{
     edge::spark_rpc::{
-        FRAME_BYTES_MAX, MASTER_ENDPOINT, SparkRpc, application::Registration, call, dictionaries,
+        FRAME_BYTES_MAX, MASTER_ENDPOINT, SparkRpc, application::Registration, call,
+        worker::KnownWorker,
     },
     metrics::{self, Queue},
     runtime::peers::{Attached, Peer, SessionId},
@@ -39,11 +43,15 @@ pub(super) struct Step {
     pub(super) frames: Vec<Frame>,
     /// Nothing more is to be said here.
     pub(super) close: bool,
+    /// What the leader is to hear when the frames are on their way, in a worker's place.
+    pub(super) reports: Vec<(Subject, ProcessChange)>,
+    /// What a worker was to start, and has not been told to.
+    pub(super) forget: Option<Subject>,
 }
 
-/// A driver, as it said itself.
+/// A driver or a worker, as it said itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KnownDriver {
+pub(super) struct KnownPeer {
     pub(super) address: Address,
     pub(super) endpoint: String,
 }
@@ -56,8 +64,8 @@ pub(super) struct Connection {
     pub(super) from: String,
     pub(super) recogniser: Recogniser,
     /// Set where the build is known from the application's record.
-    pub(super) line: Option<&'static Dictionary>,
-    pub(super) driver: Option<KnownDriver>,
+    pub(super) line: Option<Arc<Dictionary>>,
+    pub(super) driver: Option<KnownPeer>,
     /// What it has registered on this connection, answered or not.
     pub(super) registration: Option<Registration>,
     /// Its application, once a leader has told it so.
@@ -66,7 +74,9 @@ pub(super) struct Connection {
     pub(super) awaits: bool,
     /// It has said that it is done.
     pub(super) is_over: bool,
-    pub(super) answers: FuturesUnordered<BoxFuture<'static, Frame>>,
+    pub(super) answers: FuturesUnordered<BoxFuture<'static, Step>>,
+    /// Set where the peer is one of Spark's own workers.
+    pub(super) worker: Option<KnownWorker>,
 }
 
 // === impl Step ===
@@ -75,7 +85,14 @@ impl Step {
     pub(super) fn send(frame: Frame) -> Self {
         Self {
             frames: vec![frame],
-            close: false,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn report(subject: Subject, change: ProcessChange) -> Self {
+        Self {
+            reports: vec![(subject, change)],
+            ..Self::default()
         }
     }
 }
@@ -100,6 +117,7 @@ impl Connection {
             awaits: false,
             is_over: false,
             answers: FuturesUnordered::new(),
+            worker: None,
         }
     }
 
@@ -111,6 +129,9 @@ impl Connection {
         self.rpc.peers.detach(self.session);
         if let Some(driver) = &self.driver {
             self.rpc.drivers.went(&driver.address);
+        }
+        if let Some(worker) = &self.worker {
+            self.rpc.drivers.went(worker.address());
         }
         // Only the connection that speaks for the application in this epoch says anything by its end.
         if let Some(Peer::App(app)) = bound {
@@ -139,8 +160,9 @@ impl Connection {
         let mut spoke = !greeting.is_empty();
         let mut step = Step {
             frames: greeting,
-            close: false,
+            ..Step::default()
         };
+        let mut look = Instant::now() + self.rpc.heartbeat_interval;
         loop {
             for frame in step.frames.drain(..) {
                 match timeout(SEND_TIMEOUT, sink.send(frame)).await {
@@ -152,11 +174,21 @@ impl Connection {
             if step.close {
                 return "refused";
             }
+            for (subject, change) in step.reports.drain(..) {
+                self.report(subject, change);
+            }
+            if let Some(subject) = &step.forget {
+                self.worker_has_not(subject);
+            }
             step = tokio::select! {
                 () = closed.cancelled() => return "closed by this master",
                 () = stop.cancelled() => return "this master stops",
                 () = sleep_until(first_by), if !spoke => return "nothing came in time",
-                Some(answer) = self.answers.next(), if !self.answers.is_empty() => Step::send(answer),
+                Some(answer) = self.answers.next(), if !self.answers.is_empty() => answer,
+                () = sleep_until(look), if self.worker.is_some() => {
+                    look = Instant::now() + self.rpc.heartbeat_interval;
+                    self.look_after_worker()
+                }
                 notice = queue.next() => match notice {
                     Some(notice) => self.notice(notice),
                     None => return "closed by this master",
@@ -183,10 +215,10 @@ impl Connection {
     }
 
     /// The build of the peer: as far as is known, the best of those that fit.
-    pub(super) fn dictionary(&self) -> Option<&'static Dictionary> {
-        self.line.or_else(|| {
-            let fitting = self.recogniser.candidates(dictionaries());
-            fitting.first().copied()
+    pub(super) fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        self.line.clone().or_else(|| {
+            let fitting = self.rpc.builds.fitting(&self.recogniser);
+            fitting.into_iter().next()
         })
     }
 
@@ -195,7 +227,7 @@ impl Connection {
         let (Some(dictionary), Some(driver)) = (self.dictionary(), &self.driver) else {
             return Step::default();
         };
-        match one_way(&self.rpc, dictionary, driver, message) {
+        match one_way(&self.rpc, &dictionary, driver, message) {
             Ok(frame) => {
                 tracing::debug!(from = self.from, message = message.name(), "told a driver");
                 Step::send(frame)
@@ -224,27 +256,48 @@ impl Connection {
                 format!("{ANSWERS_MAX} requests of this connection wait already; try again later");
             return Step::send(Frame::Failure { id, text });
         }
-        self.answers.push(answer.boxed());
+        self.answers.push(answer.map(Step::send).boxed());
         Step::default()
     }
 }
 
-/// A message to a driver's endpoint as a frame. The sender is the address that the driver knows its master by.
+/// A message to a peer's endpoint as a frame. The sender is the address that the peer knows its master by.
 pub(super) fn one_way(
     rpc: &SparkRpc,
     dictionary: &Dictionary,
-    driver: &KnownDriver,
+    peer: &KnownPeer,
     message: &Outbound,
 ) -> Result<Frame, String> {
+    let body = body(rpc, dictionary, peer, message)?;
+    Ok(Frame::OneWay { body })
+}
+
+/// The same, to be answered.
+pub(super) fn request(
+    rpc: &SparkRpc,
+    dictionary: &Dictionary,
+    peer: &KnownPeer,
+    id: i64,
+    message: &Outbound,
+) -> Result<Frame, String> {
+    let body = body(rpc, dictionary, peer, message)?;
+    Ok(Frame::Request { id, body })
+}
+
+fn body(
+    rpc: &SparkRpc,
+    dictionary: &Dictionary,
+    peer: &KnownPeer,
+    message: &Outbound,
+) -> Result<Bytes, String> {
     let stream = message.write(dictionary).map_err(|e| e.to_string())?;
     let envelope = Envelope {
         sender: Some(rpc.me.clone()),
-        receiver: Some(driver.address.clone()),
-        endpoint: driver.endpoint.clone(),
+        receiver: Some(peer.address.clone()),
+        endpoint: peer.endpoint.clone(),
         payload: Bytes::from(stream),
     };
-    let body = envelope.encode().map_err(|e| e.to_string())?;
-    Ok(Frame::OneWay { body })
+    envelope.encode().map_err(|e| e.to_string())
 }
 
 /// A driver's machine that is gone without a word is noticed within two minutes.

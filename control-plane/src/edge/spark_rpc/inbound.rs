@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use interrex_core::{
     command::Command,
-    ids::{AppId, ExecutorId},
+    ids::{AppId, Epoch, ExecutorId},
     state::meta::Created,
 };
 use interrex_proto::v1::{MasterFrame, master_frame::Body as Notice};
@@ -35,8 +35,9 @@ impl Connection {
         let (id, body) = match frame {
             Frame::Request { id, body } => (Some(id), body),
             Frame::OneWay { body } => (None, body),
-            // We ask nothing; a failure is what became of a one-way message, in a peer's words.
-            Frame::Response { .. } => return Step::default(),
+            // Only workers are asked, and only whether they are there.
+            Frame::Response { .. } => return self.worker_answered(),
+            // What became of a one-way message, in a peer's words.
             Frame::Failure { text, .. } => {
                 self.refused("answer", &text.lines().next().unwrap_or_default());
                 return Step::default();
@@ -107,9 +108,10 @@ impl Connection {
     }
 
     pub(super) fn unknown_build(&self, id: Option<i64>) -> Step {
-        let lines: Vec<&str> = built_in().iter().map(|d| d.line.as_str()).collect();
+        let lines = self.rpc.builds.lines();
         let text = format!(
-            "this build of Spark is not known to Interrex, which speaks with Spark {}; its classes: {}",
+            "this build of Spark is not known to Interrex, which speaks with Spark {}; an agent that is given it with \
+             --spark-home teaches it to the masters; its classes: {}",
             lines.join(", "),
             self.recogniser.describe(CLASSES_SHOWN)
         );
@@ -158,6 +160,34 @@ impl Connection {
             (Inbound::RequestSubmitDriver { driver }, Some(id)) => self.submits(id, &driver),
             (Inbound::RequestKillDriver { driver_id }, Some(id)) => self.kills(id, driver_id),
             (Inbound::RequestDriverStatus { driver_id }, Some(id)) => self.status_of(id, driver_id),
+            (message, id) => self.of_worker(id, message),
+        }
+    }
+
+    fn of_worker(&mut self, id: Option<i64>, message: Inbound) -> Step {
+        match (message, id) {
+            (Inbound::RegisterWorker { worker }, None) => self.worker_registers(&worker),
+            (Inbound::Heartbeat { worker_id, worker }, None) => {
+                self.worker_beats(&worker_id, worker)
+            }
+            (Inbound::ExecutorStateChanged { report }, id) => self.executor_changed(id, report),
+            (
+                Inbound::DriverStateChanged {
+                    driver_id,
+                    state,
+                    exception,
+                },
+                None,
+            ) => self.driver_changed(&driver_id, state, exception),
+            (
+                Inbound::WorkerState {
+                    worker_id,
+                    executors,
+                    driver_ids,
+                },
+                None,
+            ) => self.worker_says(&worker_id, &executors, &driver_ids),
+            (Inbound::WorkerDecommissioning { worker_id }, None) => self.worker_leaves(worker_id),
             (_, id) => self.fail(
                 id,
                 "message",
@@ -177,6 +207,7 @@ impl Connection {
             None => Step {
                 frames: Vec::new(),
                 close: matches!(what, "envelope" | "stream" | "authentication" | "token"),
+                ..Step::default()
             },
         }
     }
@@ -234,6 +265,9 @@ impl Connection {
         let Some(body) = frame.body else {
             return Step::default();
         };
+        if self.worker.is_some() {
+            return self.worker_notice(Epoch(frame.epoch), body);
+        }
         match body {
             Notice::Registered(registered) => self.registered(registered),
             Notice::MasterChanged(_) => self.leading(),
@@ -308,7 +342,7 @@ impl SparkRpc {
     }
 }
 
-fn boolean(id: i64, value: bool) -> Frame {
+pub(super) fn boolean(id: i64, value: bool) -> Frame {
     // The same bytes for every build.
     let stream = built_in()
         .first()

@@ -1,4 +1,5 @@
-//! Spark's own protocol, on the same port as gRPC: unmodified drivers register here.
+//! Spark's own protocol, on the same port as gRPC: unmodified drivers register here, and so do Spark's own workers
+//! ([`worker`]).
 //!
 //! Translates Spark's messages to the commands of everybody else's, and what the leader tells an application to
 //! Spark's messages; a driver's connection is a session like any other ([`Peers`]). No decision is made here, and
@@ -9,7 +10,9 @@
 //! connections that drivers have opened to it while it stood by, and dials those that have none ([`takeover`]).
 
 mod application;
+pub(crate) mod builds;
 mod call;
+mod command;
 mod connection;
 mod drivers;
 mod inbound;
@@ -18,14 +21,15 @@ mod registering;
 pub(crate) mod split;
 mod submissions;
 pub(crate) mod takeover;
+mod worker;
 
 use std::{sync::Arc, time::Duration};
 
 use interrex_core::state::app::Application;
-use interrex_spark_wire::{Address, Dictionary, dictionary::built_in, message::EndpointRef};
+use interrex_spark_wire::{Address, Dictionary, message::EndpointRef};
 use tokio::net::TcpStream;
 
-use self::{connection::Connection, drivers::Drivers};
+use self::{builds::Builds, connection::Connection, drivers::Drivers};
 use crate::runtime::{
     handle::MasterHandle,
     peers::{Attached, Peers, SESSIONS_MAX},
@@ -50,12 +54,21 @@ pub(crate) struct SparkRpc {
     /// Its pages, for a driver's log.
     web_url: String,
     drivers: Drivers,
+    builds: Arc<Builds>,
+    /// How often a worker is asked whether it is there.
+    heartbeat_interval: Duration,
 }
 
 // === impl SparkRpc ===
 
 impl SparkRpc {
-    pub(crate) fn new(handle: MasterHandle, peers: Arc<Peers>, tasks: Tasks) -> Arc<Self> {
+    pub(crate) fn new(
+        handle: MasterHandle,
+        peers: Arc<Peers>,
+        tasks: Tasks,
+        builds: Arc<Builds>,
+        heartbeat_interval: Duration,
+    ) -> Arc<Self> {
         let me = handle.status().me;
         Arc::new(Self {
             me: address(&me.rpc),
@@ -68,6 +81,8 @@ impl SparkRpc {
             peers,
             tasks,
             drivers: Drivers::default(),
+            builds,
+            heartbeat_interval,
         })
     }
 
@@ -96,21 +111,15 @@ impl SparkRpc {
             .spawn_detached("spark connection", OnEnd::Expected, work);
     }
 
+    /// The build of an application's driver.
+    fn dictionary_of(&self, app: &Application) -> Option<Arc<Dictionary>> {
+        self.builds.of_line(&app.spec.spark.as_ref()?.line)
+    }
+
     /// This master, as Spark refers to it.
     fn reference(&self) -> EndpointRef {
         EndpointRef::new(MASTER_ENDPOINT, self.me.clone())
     }
-}
-
-/// Every build of Spark that can be spoken with.
-fn dictionaries() -> &'static [Dictionary] {
-    built_in()
-}
-
-/// The build of an application's driver.
-fn dictionary_of(app: &Application) -> Option<&'static Dictionary> {
-    let line = &app.spec.spark.as_ref()?.line;
-    dictionaries().iter().find(|d| d.line == *line)
 }
 
 /// `host:port`; what masters call themselves has been checked at their start.

@@ -21,7 +21,7 @@ use crate::{
         spark_rpc::{
             REQUEST_DEADLINE, SparkRpc,
             application::Registration,
-            connection::{Connection, KnownDriver, Step},
+            connection::{Connection, KnownPeer, Step},
             notices,
         },
         status::executor_info,
@@ -79,7 +79,7 @@ impl Connection {
     fn know(&mut self, address: Address, endpoint: String) {
         if self.driver.is_none() {
             self.rpc.drivers.came(&address);
-            self.driver = Some(KnownDriver { address, endpoint });
+            self.driver = Some(KnownPeer { address, endpoint });
         }
     }
 

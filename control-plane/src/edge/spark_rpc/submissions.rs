@@ -4,7 +4,7 @@
 //! does, so that the client passes over it. Of the submitter's environment, which comes whole, only Spark's own
 //! variables are kept.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use interrex_core::{command::Command, state::driver::DriverState, transition::Reply};
 use interrex_proto::v1;
@@ -19,7 +19,6 @@ use crate::{
         spark_rpc::{
             REQUEST_DEADLINE,
             connection::{Connection, Step},
-            dictionaries,
         },
         validate::FieldError,
     },
@@ -57,13 +56,13 @@ impl Connection {
         let spec = match specification(driver, &dictionary.line) {
             Ok(spec) => spec,
             Err(error) => {
-                return Step::send(answer(id, dictionary, &response(None, error.to_string())));
+                return Step::send(answer(id, &dictionary, &response(None, error.to_string())));
             }
         };
         let command = Command::SubmitDriver {
             request: format!("spark-submit-{}", uuid::Uuid::new_v4().simple()).into(),
             fingerprint: convert::driver_fingerprint(&spec),
-            spec: std::sync::Arc::new(spec),
+            spec: Arc::new(spec),
         };
         let handle: MasterHandle = self.rpc.handle.clone();
         self.answer_later(id, async move {
@@ -75,7 +74,7 @@ impl Connection {
                 Ok(_other) => response(None, "the master answered something else".to_owned()),
                 Err(error) => response(None, refusal(&error)),
             };
-            answer(id, dictionary, &message)
+            answer(id, &dictionary, &message)
         })
     }
 
@@ -115,7 +114,7 @@ impl Connection {
                 success,
                 message,
             };
-            answer(id, dictionary, &response)
+            answer(id, &dictionary, &response)
         })
     }
 
@@ -134,16 +133,14 @@ impl Connection {
                     ..DriverStatus::default()
                 },
             };
-            answer(id, dictionary, &Outbound::DriverStatusResponse(status))
+            answer(id, &dictionary, &Outbound::DriverStatusResponse(status))
         })
     }
 
     /// The build of the peer, where only one fits: answers with a reference differ between 4.0 and 4.1.
-    fn only_dictionary(&self) -> Option<&'static Dictionary> {
-        match self.recogniser.candidates(dictionaries()).as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        }
+    fn only_dictionary(&self) -> Option<Arc<Dictionary>> {
+        let mut fitting = self.rpc.builds.fitting(&self.recogniser).into_iter();
+        fitting.next().filter(|_| fitting.next().is_none())
     }
 }
 

@@ -6,7 +6,13 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use interrex_core::{ids::Epoch, state::app::Application};
+use interrex_core::{
+    ids::Epoch,
+    state::{
+        app::Application,
+        worker::{Worker, WorkerState},
+    },
+};
 use interrex_spark_wire::Address;
 use tokio::{
     sync::Semaphore,
@@ -34,7 +40,11 @@ pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
             if *roles.borrow_and_update() == Role::Leading
                 && let Ok(port) = rpc.handle.port()
             {
-                announce(&rpc, port.epoch, patience).await;
+                let (rpc, epoch) = (&rpc, port.epoch);
+                tokio::join!(
+                    announce(rpc, epoch, patience),
+                    announce_to_workers(rpc, epoch, patience)
+                );
             }
             if roles.changed().await.is_err() {
                 return;
@@ -91,6 +101,46 @@ async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
                 call::is_gone(rpc, app.id.clone()).await;
             }
         }
+    }
+}
+
+/// Calls, round by round, Spark's own workers that have no connection here: their leader stands still, so that they do
+/// not look for another one by themselves.
+async fn announce_to_workers(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
+    let calls = Arc::new(Semaphore::new(CALLS_MAX));
+    let end = Instant::now() + patience;
+    while Instant::now() < end {
+        if rpc.handle.port().map(|port| port.epoch).ok() != Some(epoch) {
+            return;
+        }
+        let is_silent = |worker: &&Arc<Worker>| {
+            worker.state == WorkerState::Unknown && worker.spec.spark.is_some()
+        };
+        let view = rpc.handle.view();
+        let silent: Vec<Arc<Worker>> = view.workers().filter(is_silent).cloned().collect();
+        drop(view);
+        if silent.is_empty() {
+            return;
+        }
+        for worker in silent {
+            let spark = worker.spec.spark.as_ref();
+            let address = spark.map(|spark| Address::new(spark.host.clone(), spark.port));
+            if address.is_none_or(|address| rpc.drivers.is_here(&address)) {
+                continue;
+            }
+            let Ok(permit) = Arc::clone(&calls).acquire_owned().await else {
+                return;
+            };
+            let shared = Arc::clone(rpc);
+            rpc.tasks
+                .spawn_detached("call a worker", OnEnd::Expected, async move {
+                    if let Err(error) = call::call_worker(&shared, &worker).await {
+                        tracing::info!(worker = %worker.id, %error, "a worker of Spark cannot be called");
+                    }
+                    drop(permit);
+                });
+        }
+        sleep(ROUND).await;
     }
 }
 

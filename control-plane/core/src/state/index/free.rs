@@ -21,6 +21,8 @@ const FEW: usize = 64;
 pub(crate) struct Free {
     pub(crate) cores: u64,
     pub(crate) memory: u64,
+    /// Not one of Spark's own workers.
+    pub(crate) is_agent: bool,
 }
 
 /// Workers by what they have left.

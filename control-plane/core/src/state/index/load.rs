@@ -210,6 +210,7 @@ impl Used {
     pub(crate) fn leaves_room_for(&self, spec: &WorkerSpec, demand: &Demand) -> bool {
         self.cores_free(spec) >= u64::from(demand.cores.0)
             && self.memory_free(spec) >= demand.memory.0
+            && !(demand.needs_agent && spec.spark.is_some())
             && demand
                 .capability
                 .as_ref()

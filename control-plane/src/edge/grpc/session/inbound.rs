@@ -8,7 +8,7 @@ use interrex_core::{
     leader::Heartbeat,
     transition::Reply,
 };
-use interrex_proto::v1::{self, PeerFrame, master_frame};
+use interrex_proto::v1::{self, PeerFrame, master_frame, peer_frame};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
@@ -18,6 +18,7 @@ use crate::{
             frames::{self, Asked, Taken},
             registrations,
         },
+        spark_rpc::builds::Builds,
         status::executor_info,
         validate,
     },
@@ -46,13 +47,19 @@ pub(super) struct Inbound {
     pub(super) heartbeat_interval: Duration,
     /// Told to agents.
     pub(super) at_most_once_lease: Duration,
+    pub(super) builds: Arc<Builds>,
 }
 
 // === impl Inbound ===
 
 impl Inbound {
     /// Deals with one frame. Never fails: the peer is answered, or the frame is counted and dropped.
-    pub(super) async fn handle(&self, frame: PeerFrame) {
+    pub(super) async fn handle(&self, mut frame: PeerFrame) {
+        if let Some(peer_frame::Body::RegisterWorker(register)) = &mut frame.body {
+            // By a standby, too: drivers greet all masters.
+            self.builds
+                .learn(std::mem::take(&mut register.dictionaries));
+        }
         let leads = self.handle.port().ok().map(|port| port.epoch);
         let epoch = leads.unwrap_or_default();
         let seen = frame.seen_epoch;

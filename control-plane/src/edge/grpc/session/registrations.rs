@@ -29,9 +29,12 @@ pub fn worker_command(
         cluster_id: _,
         number,
         seen_epoch: _,
+        dictionaries: _,
     } = register;
     let spec = spec.ok_or_else(|| FieldError::new("spec", "is missing"))?;
-    let (worker, spec) = convert::worker_spec(spec)?;
+    let (worker, mut spec) = convert::worker_spec(spec)?;
+    // An agent is none of Spark's own workers.
+    spec.spark = None;
     let (mut report, senseless) = reports::full_report(drivers, executors, unacknowledged)?;
     report.number = number;
     let spec = Arc::new(spec);

@@ -1,0 +1,187 @@
+//! The builds of Spark that this master can speak with: those that are built in, and those that agents have taught it.
+//!
+//! An agent tells every master, leader or not, with each registration, what its installations are and no master has
+//! built in. So nothing of it has to be stored: whoever leads has heard it from the agents that can run it, and what no
+//! agent offers is of no use. Bounded: the build that was told longest ago makes room.
+
+use std::{
+    ptr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use interrex_proto::{
+    limits::{SPARK_DICTIONARIES_MAX, SPARK_DICTIONARY_BYTES_MAX},
+    v1::SparkDictionary,
+};
+use interrex_spark_wire::{Dictionary, Recogniser, dictionary::built_in};
+
+use crate::metrics;
+
+/// Builds that are remembered besides those that are built in.
+const LEARNED_MAX: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Builds {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    built_in: Vec<Arc<Dictionary>>,
+    /// The one that was told longest ago comes first.
+    learned: Vec<Arc<Dictionary>>,
+}
+
+// === impl Builds ===
+
+impl Builds {
+    pub(crate) fn new() -> Self {
+        let built_in = built_in().iter().cloned().map(Arc::new).collect();
+        let learned = Vec::new();
+        Self {
+            inner: Mutex::new(Inner { built_in, learned }),
+        }
+    }
+
+    /// What an agent has told. What makes no sense is left out: the agent is none the worse for it.
+    pub(crate) fn learn(&self, told: Vec<SparkDictionary>) {
+        for SparkDictionary { line, json } in told.into_iter().take(SPARK_DICTIONARIES_MAX) {
+            if self.is_told_again(&line) {
+                continue;
+            }
+            match read(&line, &json) {
+                Ok(dictionary) => {
+                    tracing::info!(line, "an agent has taught this master a build of Spark");
+                    self.lock().add(Arc::new(dictionary));
+                }
+                Err(error) => {
+                    metrics::spark_refused("dictionary");
+                    tracing::warn!(error, "refused a build of Spark that an agent offers");
+                }
+            }
+        }
+    }
+
+    /// By the name of its dictionary.
+    pub(super) fn of_line(&self, line: &str) -> Option<Arc<Dictionary>> {
+        let inner = self.lock();
+        inner.all().find(|d| d.line == line).cloned()
+    }
+
+    /// Those that a peer can be, best first.
+    pub(super) fn fitting(&self, peer: &Recogniser) -> Vec<Arc<Dictionary>> {
+        let inner = self.lock();
+        let fitting = peer.candidates(inner.all().map(AsRef::as_ref));
+        let shared = |found: &Dictionary| inner.all().find(|d| ptr::eq(d.as_ref(), found)).cloned();
+        fitting.into_iter().filter_map(shared).collect()
+    }
+
+    /// Their names, for a refusal.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lock().all().map(|d| d.line.clone()).collect()
+    }
+
+    fn is_told_again(&self, line: &str) -> bool {
+        let mut inner = self.lock();
+        let known = inner.learned.iter().position(|d| d.line == line);
+        if let Some(place) = known {
+            let dictionary = inner.learned.remove(place);
+            inner.learned.push(dictionary);
+        }
+        known.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No change of the lists can panic half way.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn all(&self) -> impl Iterator<Item = &Arc<Dictionary>> {
+        self.built_in.iter().chain(&self.learned)
+    }
+
+    fn add(&mut self, dictionary: Arc<Dictionary>) {
+        if self.learned.len() >= LEARNED_MAX {
+            self.learned.remove(0);
+        }
+        self.learned.push(dictionary);
+    }
+}
+
+fn read(line: &str, json: &str) -> Result<Dictionary, String> {
+    let length = json.len();
+    if length > SPARK_DICTIONARY_BYTES_MAX {
+        return Err(format!(
+            "{length} bytes; at most {SPARK_DICTIONARY_BYTES_MAX} are accepted"
+        ));
+    }
+    let dictionary = Dictionary::from_json(json).map_err(|e| e.to_string())?;
+    if dictionary.line != line || !dictionary.is_learned() {
+        return Err(format!(
+            "it is called `{line}` and `{}`; a learned build has one name, with a `+`",
+            dictionary.line
+        ));
+    }
+    Ok(dictionary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> SparkDictionary {
+        let mut dictionary = built_in()[0].clone();
+        line.clone_into(&mut dictionary.line);
+        for class in dictionary.classes.values_mut() {
+            class.suid ^= 1;
+        }
+        SparkDictionary {
+            line: line.to_owned(),
+            json: dictionary.to_json().expect("JSON"),
+        }
+    }
+
+    #[test]
+    fn what_an_agent_tells_is_known_from_then_on() {
+        let builds = Builds::new();
+        assert!(builds.of_line("3.4+x").is_none());
+        builds.learn(vec![told("3.4+x"), told("3.4+x")]);
+        assert_eq!(builds.of_line("3.4+x").expect("learned").line, "3.4+x");
+        assert_eq!(builds.lines(), ["3.5", "4.0", "4.1", "3.4+x"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_or_takes_a_built_in_name_is_left_out() {
+        let builds = Builds::new();
+        let long = SparkDictionary {
+            line: "a+b".to_owned(),
+            json: " ".repeat(SPARK_DICTIONARY_BYTES_MAX + 1),
+        };
+        let other_name = SparkDictionary {
+            line: "a+b".to_owned(),
+            ..told("a+c")
+        };
+        builds.learn(vec![told("3.5"), long, other_name, told("fine+1")]);
+        assert_eq!(builds.lines(), ["3.5", "4.0", "4.1", "fine+1"]);
+        let many = (0..20).map(|n| told(&format!("n+{n}"))).collect();
+        builds.learn(many);
+        assert_eq!(builds.lines().len(), 4 + SPARK_DICTIONARIES_MAX);
+    }
+
+    #[test]
+    fn the_build_that_was_told_longest_ago_makes_room() {
+        let builds = Builds::new();
+        for number in 0..LEARNED_MAX {
+            builds.learn(vec![told(&format!("n+{number}"))]);
+        }
+        builds.learn(vec![told("n+0"), told("new+1")]);
+        assert_eq!(builds.lines().len(), 3 + LEARNED_MAX);
+        assert!(builds.of_line("n+0").is_some());
+        assert!(builds.of_line("n+1").is_none());
+    }
+}
