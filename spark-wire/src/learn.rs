@@ -77,9 +77,10 @@ struct Jars {
     known: BTreeMap<String, Option<Class>>,
 }
 
-/// The classes of the installation at `spark_home`. It is called as the built-in dictionary that it equals, else by
-/// the version in the name of its jar, Scala's, and a hash of the classes: `3.4.4+2.12.1a2b3c4d`. So two builds that
-/// call themselves the same are told apart.
+/// The classes of the installation at `spark_home`. It is called as the built-in dictionary of its line if it equals
+/// that, else by the version in the name of its jar, Scala's, and a hash of the classes: `3.4.4+2.12.1a2b3c4d`. So two
+/// builds that call themselves the same are told apart, and so are two lines with the same classes, whose executors
+/// are none of each other's.
 ///
 /// # Errors
 /// There is no Spark there, or it is damaged, or one that the protocol is not known of.
@@ -104,10 +105,17 @@ pub fn learn(spark_home: &Path) -> Result<Dictionary, LearnError> {
             class: needed.to_owned(),
         });
     }
-    let same = built_in().iter().find(|d| d.classes == classes);
-    let line = match same {
+    let version = jars.version();
+    let is_of = |line: &str| {
+        let spark = version.split_once('-').map_or("", |(_scala, spark)| spark);
+        spark
+            .strip_prefix(line)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    let mut known = built_in().iter();
+    let line = match known.find(|d| is_of(&d.line) && d.classes == classes) {
         Some(known) => known.line.clone(),
-        None => learned_line(&jars.version(), &classes)?,
+        None => learned_line(&version, &classes)?,
     };
     let dictionary = Dictionary { line, classes };
     dictionary.check()?;

@@ -338,7 +338,7 @@ async fn a_plain_program_and_what_may_run_once_never_go_to_a_worker_of_spark() {
     let mut control = client(&master);
     for (id, spec) in [("plain", driver("plain")), ("once", jar(true))] {
         let answer = control.submit(submit(id, spec)).await.expect("accepted");
-        let id = answer.into_inner().driver_id;
+        let id = answer.into_inner().driver.expect("a driver").id;
         let explained = control.explain(v1::ExplainRequest { id }).await;
         let summary = explained.expect("known").into_inner().summary;
         assert!(summary.contains("Spark's own workers"), "{summary}");
@@ -347,7 +347,7 @@ async fn a_plain_program_and_what_may_run_once_never_go_to_a_worker_of_spark() {
         .submit(submit("jar", jar(false)))
         .await
         .expect("accepted");
-    let id = answer.into_inner().driver_id;
+    let id = answer.into_inner().driver.expect("a driver").id;
     let launch = worker.told("LaunchDriver").await;
     assert_eq!(text(&launch, "driverId"), format!("{id}.1"));
     let runs = |view: &ClusterView| {

@@ -2,7 +2,7 @@
 
 use interrex_proto::{
     limits,
-    v1::{MasterAddress, Masters},
+    v1::{MasterAddress, Masters, SparkDictionary},
 };
 use prost::Message;
 

@@ -3,6 +3,9 @@
 //! An agent tells every master, leader or not, with each registration, what its installations are and no master has
 //! built in. So nothing of it has to be stored: whoever leads has heard it from the agents that can run it, and what no
 //! agent offers is of no use. Bounded: the build that was told longest ago makes room.
+//!
+//! Two builds can have the same classes here and differ in others (3.4 and 3.5 do). So what agents offer counts first
+//! where a driver fits more than one.
 
 use std::{
     ptr,
@@ -19,6 +22,10 @@ use crate::metrics;
 
 /// Builds that are remembered besides those that are built in.
 const LEARNED_MAX: usize = 64;
+/// Offered lines that are remembered.
+const OFFERED_MAX: usize = 128;
+/// What the capability for a line begins with.
+const CAPABILITY_PREFIX: &str = "spark-";
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +38,8 @@ struct Inner {
     built_in: Vec<Arc<Dictionary>>,
     /// The one that was told longest ago comes first.
     learned: Vec<Arc<Dictionary>>,
+    /// Lines that agents have offered; the one that was offered longest ago comes first.
+    offered: Vec<String>,
 }
 
 // === impl Builds ===
@@ -38,9 +47,12 @@ struct Inner {
 impl Builds {
     pub(crate) fn new() -> Self {
         let built_in = built_in().iter().cloned().map(Arc::new).collect();
-        let learned = Vec::new();
         Self {
-            inner: Mutex::new(Inner { built_in, learned }),
+            inner: Mutex::new(Inner {
+                built_in,
+                learned: Vec::new(),
+                offered: Vec::new(),
+            }),
         }
     }
 
@@ -63,6 +75,21 @@ impl Builds {
         }
     }
 
+    /// A worker offers these capabilities; those for lines of Spark are taken note of.
+    pub(crate) fn offers(&self, capabilities: &[String]) {
+        let lines = capabilities
+            .iter()
+            .filter_map(|c| c.strip_prefix(CAPABILITY_PREFIX));
+        let mut inner = self.lock();
+        for line in lines {
+            inner.offered.retain(|known| known != line);
+            if inner.offered.len() >= OFFERED_MAX {
+                inner.offered.remove(0);
+            }
+            inner.offered.push(line.to_owned());
+        }
+    }
+
     /// By the name of its dictionary.
     pub(super) fn of_line(&self, line: &str) -> Option<Arc<Dictionary>> {
         let inner = self.lock();
@@ -74,7 +101,9 @@ impl Builds {
         let inner = self.lock();
         let fitting = peer.candidates(inner.all().map(AsRef::as_ref));
         let shared = |found: &Dictionary| inner.all().find(|d| ptr::eq(d.as_ref(), found)).cloned();
-        fitting.into_iter().filter_map(shared).collect()
+        let mut fitting: Vec<_> = fitting.into_iter().filter_map(shared).collect();
+        fitting.sort_by_key(|d| !inner.offered.contains(&d.line));
+        fitting
     }
 
     /// Their names, for a refusal.
@@ -132,6 +161,8 @@ fn read(line: &str, json: &str) -> Result<Dictionary, String> {
 
 #[cfg(test)]
 mod tests {
+    use interrex_spark_wire::{Address, Outbound, java, message::EndpointRef};
+
     use super::*;
 
     fn told(line: &str) -> SparkDictionary {
@@ -153,6 +184,33 @@ mod tests {
         builds.learn(vec![told("3.4+x"), told("3.4+x")]);
         assert_eq!(builds.of_line("3.4+x").expect("learned").line, "3.4+x");
         assert_eq!(builds.lines(), ["3.5", "4.0", "4.1", "3.4+x"]);
+    }
+
+    #[test]
+    fn of_builds_that_look_alike_the_one_that_agents_offer_comes_first() {
+        let builds = Builds::new();
+        let mut twin = built_in()[0].clone();
+        "3.4.4+2.12.1".clone_into(&mut twin.line);
+        let json = twin.to_json().expect("JSON");
+        let line = twin.line.clone();
+        builds.learn(vec![SparkDictionary { line, json }]);
+        let mut peer = Recogniser::default();
+        let master = EndpointRef::new("Master", Address::new("h1", 7077));
+        let message = Outbound::RegisteredApplication {
+            app_id: String::new(),
+            master,
+        };
+        let stream = message.write(&twin).expect("known classes");
+        peer.observe(&java::read(&stream, &java::Limits::default()).expect("a stream"));
+        let lines = || -> Vec<String> {
+            let fitting = builds.fitting(&peer).into_iter();
+            fitting.map(|d| d.line.clone()).collect()
+        };
+        assert_eq!(lines(), ["3.5", "3.4.4+2.12.1"]);
+        builds.offers(&["gpu".to_owned(), "spark-3.4.4+2.12.1".to_owned()]);
+        assert_eq!(lines(), ["3.4.4+2.12.1", "3.5"]);
+        builds.offers(&["spark-3.5".to_owned()]);
+        assert_eq!(lines(), ["3.5", "3.4.4+2.12.1"]);
     }
 
     #[test]

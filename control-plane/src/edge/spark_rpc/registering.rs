@@ -11,7 +11,7 @@ use interrex_core::{
 };
 use interrex_proto::v1::{self, master_frame::Body as Notice};
 use interrex_spark_wire::{
-    Address, Outbound,
+    Address, Dictionary, Outbound,
     message::{AppDescription, EndpointRef},
 };
 
@@ -34,6 +34,9 @@ use crate::{
     },
 };
 
+/// With `spark.executorEnv.` before it: tells builds apart that look alike to a master.
+const LINE_VARIABLE: &str = "INTERREX_SPARK_LINE";
+
 // === impl Connection ===
 
 impl Connection {
@@ -49,6 +52,14 @@ impl Connection {
         };
         let Some(address) = driver.address else {
             return self.fail(None, "message", "a driver that listens nowhere");
+        };
+        let wanted = app.command.environment.get(LINE_VARIABLE);
+        let dictionary = match self.chosen(dictionary, wanted) {
+            Ok(dictionary) => dictionary,
+            Err(reason) => {
+                self.know(address, driver.name);
+                return self.remove(&reason);
+            }
         };
         if self.registration.is_none() {
             let made = Registration::new(
@@ -74,6 +85,29 @@ impl Connection {
         }
         self.register();
         Step::default()
+    }
+
+    /// The build of a driver: as it says itself where it fits more than one, else the likeliest.
+    fn chosen(
+        &mut self,
+        likeliest: Arc<Dictionary>,
+        wanted: Option<&String>,
+    ) -> Result<Arc<Dictionary>, String> {
+        let Some(wanted) = wanted else {
+            return Ok(likeliest);
+        };
+        let is_wanted = |dictionary: &Arc<Dictionary>| {
+            let rest = dictionary.line.strip_prefix(wanted.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+']))
+        };
+        let fitting = self.rpc.builds.fitting(&self.recogniser);
+        let lines: Vec<String> = fitting.iter().map(|d| d.line.clone()).collect();
+        let chosen = fitting.into_iter().find(is_wanted).ok_or_else(|| {
+            let lines = lines.join(", ");
+            format!("{LINE_VARIABLE}: its driver can be Spark {lines}, but not `{wanted}`")
+        })?;
+        self.line = Some(Arc::clone(&chosen));
+        Ok(chosen)
     }
 
     fn know(&mut self, address: Address, endpoint: String) {

@@ -37,7 +37,7 @@ const VARIABLES: &str = "SPARK_";
 impl Connection {
     /// `RequestSubmitDriver`
     pub(super) fn submits(&mut self, id: i64, driver: &DriverDescription) -> Step {
-        let Some(dictionary) = self.only_dictionary() else {
+        let Some(dictionary) = self.agreed_dictionary() else {
             return self.fail(
                 Some(id),
                 "cluster mode",
@@ -80,7 +80,7 @@ impl Connection {
 
     /// `RequestKillDriver`
     pub(super) fn kills(&mut self, id: i64, driver_id: String) -> Step {
-        let Some(dictionary) = self.only_dictionary() else {
+        let Some(dictionary) = self.agreed_dictionary() else {
             return self.fail(
                 Some(id),
                 "cluster mode",
@@ -137,10 +137,20 @@ impl Connection {
         })
     }
 
-    /// The build of the peer, where only one fits: answers with a reference differ between 4.0 and 4.1.
-    fn only_dictionary(&self) -> Option<Arc<Dictionary>> {
-        let mut fitting = self.rpc.builds.fitting(&self.recogniser).into_iter();
-        fitting.next().filter(|_| fitting.next().is_none())
+    /// The build of the peer, where all that fit write the same answers: those with a reference differ between 4.0 and
+    /// 4.1.
+    fn agreed_dictionary(&self) -> Option<Arc<Dictionary>> {
+        let sample = Outbound::SubmitDriverResponse {
+            master: self.rpc.reference(),
+            success: true,
+            driver_id: None,
+            message: String::new(),
+        };
+        let fitting = self.rpc.builds.fitting(&self.recogniser);
+        let first = fitting.first().cloned()?;
+        let bytes = sample.write(&first).ok();
+        let agree = fitting.iter().all(|d| sample.write(d).ok() == bytes);
+        agree.then_some(first)
     }
 }
 

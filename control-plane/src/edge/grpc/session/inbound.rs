@@ -59,6 +59,9 @@ impl Inbound {
             // By a standby, too: drivers greet all masters.
             self.builds
                 .learn(std::mem::take(&mut register.dictionaries));
+            if let Some(spec) = &register.spec {
+                self.builds.offers(&spec.capabilities);
+            }
         }
         let leads = self.handle.port().ok().map(|port| port.epoch);
         let epoch = leads.unwrap_or_default();

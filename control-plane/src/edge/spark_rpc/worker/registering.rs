@@ -66,6 +66,7 @@ impl Connection {
                 return self.to_worker(ToWorker::RegisterWorkerFailed { message });
             }
         };
+        self.rpc.builds.offers(&spec.capabilities);
         if let Some(known) = &mut self.worker {
             known.spec = Some(spec);
         }
