@@ -116,7 +116,6 @@ impl ToWorker {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one entry a message")]
     pub(super) fn value(&self) -> Value<'static> {
         match self {
             Self::CheckExistence { name } => Value::Object(

@@ -153,11 +153,7 @@ fn uids_are_those_of_the_jvm() {
         ("scala-library-9.jar", &entries),
     ]);
     let learned = learn(home.path()).expect("an installation");
-    assert!(
-        learned.line.starts_with("9.9.9+2.13.") && learned.is_learned(),
-        "{}",
-        learned.line
-    );
+    assert!(learned.line.starts_with("9.9.9+2.13."));
     for line in truth.lines() {
         let mut words = line.split(' ');
         let name = words.next().expect("a name");

@@ -99,16 +99,8 @@ fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
         let words = with_reason("takes no new work", &worker.not_accepting);
         return says("takes no new work", &words);
     }
-    if demand.needs_agent && spec.spark.is_some() {
-        return says("is no agent", &format!("is no agent: {}", words::OF_SPARK));
-    }
-    if let Some(capability) = &demand.capability
-        && !spec.capabilities.contains(capability)
-    {
-        return says(
-            "lacks a capability",
-            &format!("lacks the capability `{capability}`"),
-        );
+    if let Some((kind, words)) = cannot(worker, demand) {
+        return says(kind, &words);
     }
     let (cores, memory) = facts.in_use(&worker.id);
     let shrunk = || {
@@ -151,6 +143,19 @@ fn finding(facts: &impl Facts, worker: &Worker, demand: &Demand) -> Finding {
     };
     let words: Vec<_> = lacks.iter().map(|(_, words)| words.as_str()).collect();
     says(kind, &format!("lacks {}", words.join(", ")))
+}
+
+/// What a worker can never do, however much room it has.
+fn cannot(worker: &Worker, demand: &Demand) -> Option<(&'static str, String)> {
+    if demand.needs_agent && worker.spec.spark.is_some() {
+        return Some(("is no agent", format!("is no agent: {}", words::OF_SPARK)));
+    }
+    let capability = demand.capability.as_ref()?;
+    let lacks = !worker.spec.capabilities.contains(capability);
+    lacks.then(|| {
+        let words = format!("lacks the capability `{capability}`");
+        ("lacks a capability", words)
+    })
 }
 
 /// `cores (has 1 of 4 free)`.
