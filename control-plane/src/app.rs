@@ -168,28 +168,20 @@ impl Master {
         let Listeners { rpc, rest, web, .. } = listeners;
 
         let admin = AdminThread::start(web, handle.clone(), options.ui, options.prometheus)?;
-        let builds = Arc::new(Builds::new());
-        let heartbeat_interval = options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT;
         let sessions = Sessions {
             handle: handle.clone(),
             peers: Arc::clone(&peers),
             tasks: tasks.clone(),
-            heartbeat_interval,
+            heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
             at_most_once_lease: options.cluster.at_most_once_lease(),
-            builds: Arc::clone(&builds),
+            builds: Arc::new(Builds::new()),
         };
+        let spark = SparkRpc::new(&sessions);
         let snapshots = snapshots::service(handle.clone(), tasks.clone());
         let peer_routes = backend.peer_routes.clone().unwrap_or_default();
         let peer_routes = peer_routes.add_service(snapshots);
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
-        let spark = SparkRpc::new(
-            handle.clone(),
-            Arc::clone(&peers),
-            tasks.clone(),
-            builds,
-            heartbeat_interval,
-        );
         let patience = options.cluster.recovery_timeout;
         tasks.spawn_detached(
             "spark takeover",

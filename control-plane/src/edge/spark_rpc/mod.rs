@@ -30,10 +30,13 @@ use interrex_spark_wire::{Address, Dictionary, message::EndpointRef};
 use tokio::net::TcpStream;
 
 use self::{builds::Builds, connection::Connection, drivers::Drivers};
-use crate::runtime::{
-    handle::MasterHandle,
-    peers::{Attached, Peers, SESSIONS_MAX},
-    tasks::{OnEnd, Tasks},
+use crate::{
+    edge::grpc::session::Sessions,
+    runtime::{
+        handle::MasterHandle,
+        peers::{Attached, Peers, SESSIONS_MAX},
+        tasks::{OnEnd, Tasks},
+    },
 };
 
 /// The name of a master's endpoint.
@@ -62,13 +65,9 @@ pub(crate) struct SparkRpc {
 // === impl SparkRpc ===
 
 impl SparkRpc {
-    pub(crate) fn new(
-        handle: MasterHandle,
-        peers: Arc<Peers>,
-        tasks: Tasks,
-        builds: Arc<Builds>,
-        heartbeat_interval: Duration,
-    ) -> Arc<Self> {
+    /// What agents' sessions have, Spark's have, too.
+    pub(crate) fn new(sessions: &Sessions) -> Arc<Self> {
+        let handle = sessions.handle.clone();
         let me = handle.status().me;
         Arc::new(Self {
             me: address(&me.rpc),
@@ -78,11 +77,11 @@ impl SparkRpc {
                 format!("http://{}", me.web)
             },
             handle,
-            peers,
-            tasks,
+            peers: Arc::clone(&sessions.peers),
+            tasks: sessions.tasks.clone(),
             drivers: Drivers::default(),
-            builds,
-            heartbeat_interval,
+            builds: Arc::clone(&sessions.builds),
+            heartbeat_interval: sessions.heartbeat_interval,
         })
     }
 
