@@ -15,6 +15,8 @@ pub(super) enum Fault {
     Deaf(usize, usize),
     /// These two do not hear each other.
     Apart(usize, usize),
+    /// These two hear each other, and none of the others; of five, a minority that may have the leader.
+    Pair(usize, usize),
     /// The power of this one fails.
     Crash(usize),
     /// The power of all fails.
@@ -56,6 +58,8 @@ impl Dice {
         };
         let other = (aim + 1 + usize::try_from(self.below(count as u64 - 1)).unwrap_or(0)) % count;
         match self.below(9) {
+            // Of three, the same as the third alone.
+            0 if count > 3 => Fault::Pair(aim, other),
             0 | 1 => Fault::Alone(aim),
             2 => Fault::Deaf(aim, other),
             3 => Fault::Deaf(other, aim),

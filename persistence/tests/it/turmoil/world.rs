@@ -1,37 +1,28 @@
-//! Three masters in a simulated network, their faults, and what came of it.
+//! Some masters in a simulated network, their faults, and what came of it.
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt,
-    path::{Path, PathBuf},
+    path::Path,
     rc::Rc,
-    sync::Arc,
     time::Duration,
 };
 
 use futures::FutureExt;
 use interrex_persistence::{
     backend::{Backend, Freshness},
-    election::MasterInfo,
-    epoch::Epoch,
     offline,
-    raft::{self, DiskFaults, RaftOptions},
-    record::{CommitBatch, Mutation, RecordKey, RecordKind},
+    record::RecordKey,
     record_store::RecordStore,
 };
 use tempfile::TempDir;
-use tokio::time::{sleep, timeout};
-use tonic::transport::Server;
 use turmoil::Sim;
 
 use super::{
     faults::{Dice, Fault, lose_unsynced},
-    history::History,
-    net::{PORT, dialler, listen},
+    master::{self, Host, Shared, name},
 };
 
-const MASTERS: usize = 3;
 /// How finely the simulation looks at time.
 const TICK: Duration = Duration::from_millis(2);
 /// Simulated time with faults, and how much more everything may take to come to rest.
@@ -39,8 +30,6 @@ const TROUBLE: Duration = Duration::from_secs(6);
 const CONVERGENCE_MAX: Duration = Duration::from_secs(20);
 /// In real time: how long threads of a master that has crashed may take to end.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
-/// Between two commits of one leader.
-const COMMIT_PAUSE: Duration = Duration::from_millis(10);
 /// What disks that lie lose of what they have synced: some batches.
 const LIE_BYTES: u64 = 4096;
 /// Further batches that must be acknowledged once the faults are over.
@@ -57,41 +46,6 @@ pub(super) struct World {
     /// Disks lose the last of what they have synced, too.
     disks_lie: bool,
 }
-
-/// One master's place; its life comes and goes.
-struct Host {
-    name: String,
-    dir: PathBuf,
-    /// What a life leaves for the world to see; made anew with each.
-    life: Rc<RefCell<Life>>,
-    crashed: bool,
-}
-
-/// What the running master of a host consists of.
-#[derive(Default)]
-struct Life {
-    number: u32,
-    disk: Arc<DiskFaults>,
-    backend: Option<Backend>,
-}
-
-/// What all lives write down.
-#[derive(Clone, Default)]
-struct Shared {
-    history: Rc<RefCell<History>>,
-    next_key: Rc<RefCell<u64>>,
-    /// Set when everything is to be still.
-    quiet: Rc<RefCell<bool>>,
-    /// Set when masters are to end in order.
-    end: Rc<RefCell<bool>>,
-    under_way: Rc<UnderWay>,
-    /// Which host has said last that it leads.
-    leader: Rc<RefCell<Option<usize>>>,
-}
-
-/// Counts commits: each has a clone of what is inside for as long as it is under way.
-#[derive(Default)]
-struct UnderWay(Rc<()>);
 
 /// How a run went.
 pub(super) struct Story {
@@ -115,30 +69,6 @@ impl fmt::Display for Story {
     }
 }
 
-fn name(n: usize) -> String {
-    format!("m{n}")
-}
-
-fn address(n: usize) -> String {
-    format!("{}:{PORT}", name(n))
-}
-
-fn options(n: usize, dir: &Path, disk: &Arc<DiskFaults>) -> RaftOptions {
-    let me = MasterInfo {
-        id: name(n),
-        rpc: address(n),
-        ..MasterInfo::default()
-    };
-    let peers: BTreeMap<String, String> = (0..MASTERS).map(|n| (name(n), address(n))).collect();
-    let mut options = RaftOptions::new(me, peers, dir);
-    // So few that masters that were away need a snapshot.
-    options.snapshots.entries = 60;
-    options.snapshots.keep_entries = 10;
-    options.faults = Arc::clone(disk);
-    options.dialler = dialler();
-    options
-}
-
 /// The keys in a store.
 fn keys(store: &RecordStore) -> BTreeSet<u64> {
     let key = |key: &RecordKey| key.id.parse().unwrap();
@@ -149,25 +79,6 @@ fn keys(store: &RecordStore) -> BTreeSet<u64> {
 fn words(store: &RecordStore) -> String {
     let records: Vec<_> = store.iter().collect();
     format!("seq {} {records:?}", store.seq())
-}
-
-/// Leads whenever it can, and commits as long as it leads.
-async fn lead(n: usize, who: &str, backend: &Backend, shared: &Shared) {
-    let me = options(n, Path::new(""), &Arc::default()).me;
-    loop {
-        let Ok(leadership) = backend.election.campaign(&me).await else {
-            return;
-        };
-        let epoch = leadership.epoch;
-        shared.history.borrow_mut().elected(who, epoch);
-        *shared.leader.borrow_mut() = Some(n);
-        let serving = serve(who, epoch, backend, shared);
-        if leadership.lost.run_until_cancelled(serving).await.is_some() {
-            let resigned = timeout(Duration::from_secs(2), backend.election.resign());
-            drop(resigned.await);
-        }
-        sleep(COMMIT_PAUSE).await;
-    }
 }
 
 /// Waits until nothing in this process has a file of `dir` open: the threads of a log that is dropped end a little later.
@@ -184,75 +95,13 @@ fn wait_closed(dir: &Path) {
     }
 }
 
-async fn told_to_end(shared: &Shared) {
-    while !*shared.end.borrow() {
-        sleep(COMMIT_PAUSE).await;
-    }
-}
-
-/// Opens the epoch and commits until something fails.
-async fn serve(who: &str, epoch: Epoch, backend: &Backend, shared: &Shared) {
-    let before = shared.history.borrow().opened();
-    let Ok(recovered) = backend.engine.open_epoch(epoch).await else {
-        return;
-    };
-    let found = recovered.records.iter().map(|(key, _)| key.id.parse());
-    let found: BTreeSet<u64> = found.map(Result::unwrap).collect();
-    shared.history.borrow_mut().open(who, epoch, before, &found);
-    let mut round = 0_u32;
-    loop {
-        sleep(COMMIT_PAUSE).await;
-        if *shared.quiet.borrow() {
-            continue;
-        }
-        round += 1;
-        let key = {
-            let mut next = shared.next_key.borrow_mut();
-            *next += 1;
-            *next
-        };
-        let under_way = Rc::clone(&shared.under_way.0);
-        let before = shared.history.borrow().opened();
-        shared.history.borrow_mut().propose(key);
-        let batch = CommitBatch {
-            epoch,
-            mutations: vec![Mutation::Put {
-                key: RecordKey {
-                    kind: RecordKind(1),
-                    id: key.to_string().into(),
-                },
-                value: vec![7; 200].into(),
-            }],
-        };
-        if backend.engine.commit(batch).await.is_err() {
-            return;
-        }
-        shared
-            .history
-            .borrow_mut()
-            .acknowledge(who, epoch, before, key);
-        drop(under_way);
-        if round.is_multiple_of(8) {
-            let before = shared.history.borrow().opened();
-            match backend.engine.confirm(epoch).await {
-                Ok(()) => shared.history.borrow_mut().confirm(who, epoch, before),
-                Err(_) => return,
-            }
-        }
-    }
-}
-
 // === impl World ===
 
 impl World {
-    pub(super) fn new(seed: u64) -> Self {
+    /// A world with `masters` of them.
+    pub(super) fn new(masters: usize, seed: u64) -> Self {
         let temp = tempfile::tempdir().unwrap();
-        let hosts = (0..MASTERS).map(|n| Host {
-            name: name(n),
-            dir: temp.path().join(name(n)),
-            life: Rc::default(),
-            crashed: false,
-        });
+        let hosts = (0..masters).map(|n| Host::new(n, temp.path()));
         Self {
             seed,
             dice: Dice::new(seed),
@@ -265,10 +114,10 @@ impl World {
     }
 
     /// The same with disks that break their word, which no master can make up for: something must be found.
-    pub(super) fn with_lying_disks(seed: u64) -> Self {
+    pub(super) fn with_lying_disks(masters: usize, seed: u64) -> Self {
         Self {
             disks_lie: true,
-            ..Self::new(seed)
+            ..Self::new(masters, seed)
         }
     }
 
@@ -283,7 +132,7 @@ impl World {
             .max_message_latency(Duration::from_millis(8))
             .tcp_capacity(4096)
             .build();
-        (0..MASTERS).for_each(|n| self.settle(&mut sim, n));
+        (0..self.hosts.len()).for_each(|n| self.settle(&mut sim, n));
         let mut lost_bytes = 0;
         let mut next = self.dice.millis(500, 1500);
         while sim.elapsed() < TROUBLE {
@@ -292,7 +141,7 @@ impl World {
                 continue;
             }
             let leader = *self.shared.leader.borrow();
-            let mut fault = self.dice.fault(MASTERS, leader);
+            let mut fault = self.dice.fault(self.hosts.len(), leader);
             if self.disks_lie {
                 fault = Fault::Blackout;
             }
@@ -321,34 +170,9 @@ impl World {
     fn settle(&self, sim: &mut Sim<'_>, n: usize) {
         let host = &self.hosts[n];
         let (dir, life, shared) = (host.dir.clone(), Rc::clone(&host.life), self.shared.clone());
+        let count = self.hosts.len();
         sim.host(host.name.as_str(), move || {
-            let (dir, life, shared) = (dir.clone(), Rc::clone(&life), shared.clone());
-            async move {
-                let (who, disk) = {
-                    let mut life = life.borrow_mut();
-                    life.number += 1;
-                    life.disk = Arc::default();
-                    (
-                        format!("{} in life {}", name(n), life.number),
-                        Arc::clone(&life.disk),
-                    )
-                };
-                let backend = raft::open(options(n, &dir, &disk)).await?;
-                life.borrow_mut().backend = Some(backend.clone());
-                let routes = backend.peer_routes.clone().unwrap();
-                let incoming = listen().await?;
-                let served = Server::builder()
-                    .add_routes(routes)
-                    .serve_with_incoming(incoming);
-                tokio::select! {
-                    served = served => served?,
-                    () = lead(n, &who, &backend, &shared) => {}
-                    () = told_to_end(&shared) => {}
-                }
-                backend.admin.shutdown().await;
-                life.borrow_mut().backend = None;
-                Ok(())
-            }
+            master::live(n, count, dir.clone(), Rc::clone(&life), shared.clone())
         });
     }
 
@@ -370,8 +194,15 @@ impl World {
     fn strike(&mut self, sim: &mut Sim<'_>, fault: Fault) -> u64 {
         match fault {
             Fault::Alone(n) => {
-                for other in (0..MASTERS).filter(|other| *other != n) {
+                for other in (0..self.hosts.len()).filter(|other| *other != n) {
                     sim.partition(name(n), name(other));
+                }
+                0
+            }
+            Fault::Pair(one, two) => {
+                for other in (0..self.hosts.len()).filter(|other| ![one, two].contains(other)) {
+                    sim.partition(name(one), name(other));
+                    sim.partition(name(two), name(other));
                 }
                 0
             }
@@ -384,7 +215,7 @@ impl World {
                 0
             }
             Fault::Crash(n) => self.crash(sim, n),
-            Fault::Blackout => (0..MASTERS).map(|n| self.crash(sim, n)).sum(),
+            Fault::Blackout => (0..self.hosts.len()).map(|n| self.crash(sim, n)).sum(),
         }
     }
 
@@ -407,7 +238,7 @@ impl World {
     }
 
     fn heal(&mut self, sim: &mut Sim<'_>) {
-        for n in 0..MASTERS {
+        for n in 0..self.hosts.len() {
             for other in 0..n {
                 sim.repair(name(n), name(other));
             }
@@ -427,7 +258,7 @@ impl World {
         self.wait(sim, "the same records everywhere", |world| {
             let all = world.stores();
             Rc::strong_count(&world.shared.under_way.0) == 1
-                && all.len() == MASTERS
+                && all.len() == world.hosts.len()
                 && all.windows(2).all(|two| {
                     two[0].opened() == two[1].opened() && words(&two[0]) == words(&two[1])
                 })
