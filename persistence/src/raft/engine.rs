@@ -10,6 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use openraft::{
     ReadPolicy,
     errors::{ClientWriteError, LinearizableReadError, RaftError},
@@ -36,6 +37,29 @@ pub(super) struct RaftEngine {
     node: Arc<Node>,
 }
 
+/// Writes entries that say nothing, of any format; for tests.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FormatProbe(Arc<RaftEngine>);
+
+// === impl FormatProbe ===
+
+impl FormatProbe {
+    pub(super) fn new(engine: Arc<RaftEngine>) -> Self {
+        Self(engine)
+    }
+
+    /// Writes one in the leadership of `epoch`, and waits until it is applied here.
+    ///
+    /// # Errors
+    /// `Rejected` when a member does not apply `format`; else as for a commit.
+    pub async fn write(&self, epoch: Epoch, format: u32) -> Result<(), CommitError> {
+        let body = Bytes::from_static(b"of a later version");
+        let entry = LogEntry::Extension { format, body };
+        self.0.propose(epoch, entry).await.map(drop)
+    }
+}
+
 // === impl RaftEngine ===
 
 impl RaftEngine {
@@ -47,6 +71,12 @@ impl RaftEngine {
     async fn propose(&self, epoch: Epoch, entry: LogEntry) -> Result<ApplyOutcome, CommitError> {
         let deadline = self.node.options().timing.commit_deadline;
         self.check_term(epoch)?;
+        let node = &self.node;
+        if entry.format() > 1 {
+            let (formats, members) = (&node.ground.formats, node.members());
+            let writable = formats.may_write(entry.format(), node.number(), &members);
+            writable.map_err(rejected)?;
+        }
         let (responder, answer) = ProgressResponder::complete_only();
         let raft = self.node.raft();
         let proposal = raft

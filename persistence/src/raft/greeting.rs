@@ -233,6 +233,7 @@ async fn greet_once(node: &Arc<Node>) {
                 .any(|(_, number)| *number == answer.node)
             {
                 node.peers.locate(answer.node, &address);
+                node.ground.formats.note(answer.node, answer.entry_format);
             }
             if answer.expelled && answer.cluster_id == local.cluster_id {
                 return leave_behind(node).await;
@@ -244,6 +245,7 @@ async fn greet_once(node: &Arc<Node>) {
     node.status.forget_ungreeted(&greeted);
     node.greetings.forget_callers(&node.status);
     node.greetings.keep_announced(&local);
+    node.ground.formats.keep(&local.members);
     form(node, &local).await;
     remember_cluster(node).await;
     report(node);

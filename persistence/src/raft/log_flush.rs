@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::{
     log_format::{Files, StoredPayload},
-    meter::Meter,
+    meter::{DiskFaults, Meter},
     metrics,
     types::Types,
 };
@@ -110,6 +110,11 @@ impl OpenLog {
             drop(log);
         }
         self.fail_waiting("the log was closed before this was synced");
+    }
+
+    /// The faults that a test gives its disk.
+    pub(super) fn faults(&self) -> &DiskFaults {
+        &self.meter.faults
     }
 
     pub(super) fn with<T>(

@@ -138,6 +138,7 @@ fn weight(payload: &Payload) -> u64 {
                 Mutation::Delete { key } => OVERHEAD + key.id.len(),
             })
             .sum(),
+        Payload::Normal(LogEntry::Extension { body, .. }) => OVERHEAD + body.len(),
         Payload::Blank | Payload::Normal(_) | Payload::Membership(_) => OVERHEAD,
     };
     (OVERHEAD + bytes) as u64

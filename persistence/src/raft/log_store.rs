@@ -2,7 +2,8 @@
 //!
 //! One writer for both, so that a vote and the entries around it reach the disk in the order in which openraft made
 //! them. An entry is acknowledged to openraft from the crate's flush thread, after the fsync that covers it. A torn
-//! tail is cut off when the log is opened; damage before the tail refuses to open.
+//! tail is cut off when the log is opened; damage before the tail refuses to open. What is read is compared with what was
+//! asked for, see [`super::log_read`].
 
 use std::{
     fmt::Debug,
@@ -23,6 +24,7 @@ use raft_log::{Config, api::raft_log_writer::RaftLogWriter};
 use super::{
     log_flush::OpenLog,
     log_format::{StoredPayload, StoredVote, from_stored, to_stored},
+    log_read::Asked,
     meter::Meter,
     options::SnapshotBounds,
     types::{LogId, Types, Vote},
@@ -136,7 +138,7 @@ impl LogStore {
 
     /// Entries from `from` up to, and without, `to`; fewer where they are large or there are no more.
     pub(super) fn entries(&self, from: u64, to: u64) -> io::Result<Vec<EntryOf<Types>>> {
-        self.read(from, to, READ_BYTES_MAX)
+        self.read(from, to, Some(READ_BYTES_MAX))
     }
 
     /// Appends entries in a term of their own, after a vote for `node` in it; durable on return. Only for a log that no
@@ -159,14 +161,22 @@ impl LogStore {
             .await
     }
 
-    fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<EntryOf<Types>>> {
+    /// What the log has of `from..to`; `limit` in bytes says where to stop, after at least one entry.
+    fn read(&self, from: u64, to: u64, limit: Option<usize>) -> io::Result<Vec<EntryOf<Types>>> {
         self.log.with(|log| {
+            let state = log.log_state();
+            let asked = Asked {
+                from,
+                to,
+                purged: state.purged().map(|(_, index)| *index),
+                last: state.last().map(|(_, index)| *index),
+            };
             let mut entries = Vec::new();
             let mut bytes = 0;
             for item in log.read(from, to) {
                 let (log_id, stored) = item?;
                 bytes += stored.bytes as usize;
-                if bytes > bytes_max && !entries.is_empty() {
+                if limit.is_some_and(|limit| bytes > limit) && !entries.is_empty() {
                     break;
                 }
                 let payload = Arc::unwrap_or_clone(stored.payload);
@@ -175,6 +185,13 @@ impl LogStore {
                     payload,
                 });
             }
+            if let Some(fault) = self.log.faults().take_spoilt(asked.behind()) {
+                fault.spoil(&mut entries)?;
+            }
+            asked.check(
+                limit.is_some(),
+                entries.iter().map(|entry| entry.log_id.index),
+            )?;
             Ok(entries)
         })
     }
@@ -195,7 +212,7 @@ impl RaftLogReader<Types> for LogStore {
             Bound::Excluded(&index) => index,
             Bound::Unbounded => u64::MAX,
         };
-        self.read(from, to, usize::MAX)
+        self.read(from, to, None)
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<Vote>> {
@@ -208,7 +225,7 @@ impl RaftLogReader<Types> for LogStore {
         start: u64,
         end: u64,
     ) -> io::Result<Vec<EntryOf<Types>>> {
-        self.read(start, end, READ_BYTES_MAX)
+        self.read(start, end, Some(READ_BYTES_MAX))
     }
 }
 

@@ -10,6 +10,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// What one read of the log does wrong, for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFault {
+    /// It fails.
+    Fails,
+    /// It finds nothing.
+    Empty,
+    /// The first half of what it should find is missing.
+    Late,
+    /// The middle is missing.
+    Holed,
+    /// Only the first half is found, as where there is a limit to what one read may bring.
+    Short,
+}
+
 /// Faults of one master's disk, for tests; a new one has none. Switched while the master runs.
 #[derive(Debug, Default)]
 pub struct DiskFaults {
@@ -18,6 +33,15 @@ pub struct DiskFaults {
     /// 0: as the system says.
     free_bytes: AtomicU64,
     synced_bytes: AtomicU64,
+    spoilt: Mutex<Option<SpoiltRead>>,
+}
+
+/// A read that is to go wrong.
+#[derive(Debug, Clone, Copy)]
+struct SpoiltRead {
+    fault: ReadFault,
+    /// Only a read that begins so many entries before the end of the log, or more.
+    behind: u64,
 }
 
 /// Measures the appends of one log.
@@ -61,6 +85,27 @@ impl DiskFaults {
     /// take everything behind it.
     pub fn synced_bytes(&self) -> u64 {
         self.synced_bytes.load(Ordering::SeqCst)
+    }
+
+    /// The next read of the log that begins at least `behind` entries before its end goes wrong, and no other.
+    pub fn spoil_read(&self, fault: ReadFault, behind: u64) {
+        *self.spoilt() = Some(SpoiltRead { fault, behind });
+    }
+
+    /// Whether the read that was to go wrong has done so, or none was.
+    pub fn has_spoilt(&self) -> bool {
+        self.spoilt().is_none()
+    }
+
+    /// What is wrong with this read, which begins `behind` entries before the end.
+    pub(super) fn take_spoilt(&self, behind: u64) -> Option<ReadFault> {
+        self.spoilt()
+            .take_if(|spoilt| behind >= spoilt.behind)
+            .map(|spoilt| spoilt.fault)
+    }
+
+    fn spoilt(&self) -> MutexGuard<'_, Option<SpoiltRead>> {
+        self.spoilt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Somebody is about to be told that the log is durable up to here.

@@ -8,6 +8,7 @@
 //!              running + reopen: a run of openraft, and another one when the disk has failed and works again
 //!              disk + pace: too little space, or a slow disk: a leader hands over before it has to stop
 //!              greeting + roster: who the masters are, forming the cluster, refusing what does not fit
+//!              formats: what masters of several versions understand, and what is not written before all do
 //! ```
 //! A term is an epoch (plus a number that a restored snapshot may have raised, see `epochs`): openraft lets at most one
 //! node lead in a term, and every replica ignores batches of an epoch that is not the opened one. Every name of openraft stays inside this directory.
@@ -20,6 +21,7 @@ mod disk;
 mod election;
 mod engine;
 mod epochs;
+mod formats;
 mod fresh;
 mod greeting;
 mod hearing;
@@ -27,6 +29,7 @@ mod identity;
 mod leadership;
 mod log_flush;
 mod log_format;
+mod log_read;
 mod log_store;
 mod membership;
 mod meter;
@@ -54,6 +57,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    formats::Formats,
     identity::DataDir,
     meter::Meter,
     network::Peers,
@@ -64,7 +68,9 @@ use self::{
 };
 use crate::{backend::Backend, error::OpenError, identity_file};
 
-pub use meter::DiskFaults;
+#[doc(hidden)]
+pub use engine::FormatProbe;
+pub use meter::{DiskFaults, ReadFault};
 pub(crate) use offline::read as read_offline;
 pub use options::{DiskBounds, MASTERS_MAX, RaftOptions, RaftTiming, SnapshotBounds};
 pub use recover::{Neighbour, RecoverError, Survivor};
@@ -86,6 +92,16 @@ pub const LOG_FILTER: &str = "info,openraft=warn,openraft::core::heartbeat=error
 /// See [`OpenError`]; peers that cannot be reached or do not fit are none of them, but are shown by
 /// [`health`](crate::backend::BackendAdmin::health).
 pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
+    Ok(open_with_probe(options).await?.0)
+}
+
+/// As [`open`], with a way to write entries of formats that do not say anything yet: for tests of clusters of several
+/// versions.
+///
+/// # Errors
+/// As for [`open`].
+#[doc(hidden)]
+pub async fn open_with_probe(options: RaftOptions) -> Result<(Backend, FormatProbe), OpenError> {
     options.validate()?;
     metrics::describe();
     let (path, id) = (options.data_dir.clone(), options.id.clone());
@@ -99,6 +115,7 @@ pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
         source: std::io::Error::other(error),
     })??;
     let ground = Ground {
+        formats: Arc::new(Formats::new(options.entry_format)),
         peers: Arc::new(Peers::new(
             identity.node,
             options.peers.clone(),
@@ -116,10 +133,13 @@ pub async fn open(options: RaftOptions) -> Result<Backend, OpenError> {
     node.tasks.spawn(greeting::greet(Arc::clone(&node)));
     node.tasks.spawn(reopen::supervise(Arc::clone(&node)));
     node.tasks.spawn(disk::watch(Arc::clone(&node)));
-    Ok(Backend {
+    let engine = Arc::new(engine::RaftEngine::new(Arc::clone(&node)));
+    let probe = FormatProbe::new(Arc::clone(&engine));
+    let backend = Backend {
         election: Arc::new(election::RaftElection::new(Arc::clone(&node))),
-        engine: Arc::new(engine::RaftEngine::new(Arc::clone(&node))),
+        engine,
         peer_routes: Some(PeerService::routes(Arc::clone(&node))),
         admin: Arc::new(admin::RaftAdmin::new(node)),
-    })
+    };
+    Ok((backend, probe))
 }

@@ -257,6 +257,7 @@ impl Node {
             members: members.into_iter().map(|m| (m.info.id, m.node)).collect(),
             expelled: self.applied().expelled(),
             joins: !self.options().join.is_empty(),
+            entry_format: self.ground.formats.own(),
         }
     }
 
@@ -264,6 +265,7 @@ impl Node {
     pub(super) fn greeted(&self, request: HelloRequest) -> HelloResponse {
         let local = self.local();
         let caller = request.node;
+        self.heard_format(&local, caller, request.entry_format);
         let refused = self
             .greetings
             .called(&self.status, &local, &request)
@@ -277,12 +279,20 @@ impl Node {
             refused,
             rest: local.rest,
             web: local.web,
+            entry_format: local.entry_format,
             expelled: local.expelled.contains(&caller),
             trouble: self
                 .status
                 .trouble()
                 .map(|(_, text)| text)
                 .unwrap_or_default(),
+        }
+    }
+
+    /// A master has said which formats it applies; kept of members only.
+    pub(super) fn heard_format(&self, local: &Local, number: u64, format: u32) {
+        if local.members.iter().any(|(_, member)| *member == number) {
+            self.ground.formats.note(number, format);
         }
     }
 

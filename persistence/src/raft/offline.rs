@@ -3,11 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
+    formats::{ENTRY_FORMAT, check_applicable},
     identity::DataDir,
     log_store::LogStore,
     meter::Meter,
     options::SnapshotBounds,
     snapshot::{Image, Snapshots},
+    types::format_of,
 };
 use crate::{
     backend::StoreSnapshot, data_dir::io_at, error::OpenError, offline::Directory,
@@ -61,6 +63,8 @@ fn replay(log: &LogStore, image: &mut Image) -> std::io::Result<u64> {
             if Some(entry.log_id) > committed {
                 unconfirmed += 1;
             }
+            let format = format_of(&entry.payload);
+            check_applicable(format, entry.log_id.index, ENTRY_FORMAT)?;
             // Refusals are part of what the log says: every replica comes to the same one.
             let _outcome = image.apply(entry.log_id, entry.payload);
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use interrex_proto::{channel::Dialler, credentials::Credentials};
 use openraft::{Config, SnapshotPolicy};
 
-use super::meter::DiskFaults;
+use super::{formats::ENTRY_FORMAT, meter::DiskFaults};
 use crate::{election::MasterInfo, error::OpenError};
 
 /// Most masters of a cluster: more make every write slower and none of them safer.
@@ -44,6 +44,9 @@ pub struct RaftOptions {
     pub dialler: Dialler,
     /// What this master shows to others. Default: nothing.
     pub credentials: Credentials,
+    /// The newest format of log entries that this master applies, and says that it applies. Default: the newest that this
+    /// build knows; others are for tests of clusters of several versions.
+    pub entry_format: u32,
 }
 
 /// How long things may take. A leader's death is noticed after `election_timeout_max` and replaced after a
@@ -110,6 +113,7 @@ impl RaftOptions {
             faults: Arc::default(),
             dialler: Dialler::default(),
             credentials: Credentials::default(),
+            entry_format: ENTRY_FORMAT,
         }
     }
 

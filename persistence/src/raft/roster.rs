@@ -33,6 +33,8 @@ pub(super) struct Local {
     pub(super) expelled: BTreeSet<u64>,
     /// Whether it is to join a cluster, and never to form one.
     pub(super) joins: bool,
+    /// The newest format of entries that it applies.
+    pub(super) entry_format: u32,
 }
 
 // === impl Local ===
@@ -47,6 +49,7 @@ impl Local {
             cluster_id: self.cluster_id.clone(),
             rest: self.rest.clone(),
             web: self.web.clone(),
+            entry_format: self.entry_format,
         }
     }
 }

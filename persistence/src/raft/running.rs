@@ -16,6 +16,7 @@ use openraft::async_runtime::WatchReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    formats::{Formats, check_applicable},
     identity::Identity,
     log_store::LogStore,
     meter::Meter,
@@ -25,9 +26,12 @@ use super::{
     snapshot::{Image, Snapshots},
     state_machine::{Applied, StateMachine},
     status::Status,
-    types::RaftHandle,
+    types::{RaftHandle, format_of},
 };
 use crate::error::OpenError;
+
+/// Entries that are looked at at once.
+const READ_ENTRIES: u64 = 1024;
 
 /// openraft with its log and its state machine.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub(super) struct Ground {
     pub(super) peers: Arc<Peers>,
     pub(super) status: Arc<Status>,
     pub(super) meter: Arc<Meter>,
+    /// What the masters apply.
+    pub(super) formats: Arc<Formats>,
     /// Cancelled when the node closes.
     pub(super) closing: CancellationToken,
 }
@@ -65,6 +71,7 @@ impl Running {
             peers,
             status,
             meter,
+            formats,
             closing,
         } = ground;
         let config = options.config()?;
@@ -81,6 +88,7 @@ impl Running {
             image,
             snapshots,
             Arc::clone(status),
+            formats.own(),
             ended.clone(),
         ));
         let damaged = |reason: String| OpenError::Corrupt {
@@ -158,6 +166,12 @@ fn read(
     })?;
     if !empty {
         meter.note_stored();
+        check_formats(&log, image.as_ref(), options.entry_format).map_err(|source| {
+            OpenError::Corrupt {
+                path: log_dir.clone(),
+                reason: source.to_string(),
+            }
+        })?;
     } else if has_past {
         log.close();
         // It has voted and promised, and does not know what any more.
@@ -171,6 +185,22 @@ fn read(
         });
     }
     Ok((log, snapshots, image.unwrap_or_default()))
+}
+
+/// Looks for entries of a newer version where openraft does not: behind those that it applies when it is opened. A master
+/// that could not apply what it has must not even stand for election.
+fn check_formats(log: &LogStore, image: Option<&Image>, own: u32) -> std::io::Result<()> {
+    let (last, _voted) = log.ends()?;
+    let applied = image.and_then(|image| image.last).max(log.committed()?);
+    let mut at = applied.map_or(0, |applied| applied.index + 1);
+    while last.is_some_and(|last| at <= last.index) {
+        let entries = log.entries(at, at + READ_ENTRIES)?;
+        for entry in &entries {
+            check_applicable(format_of(&entry.payload), entry.log_id.index, own)?;
+        }
+        at += (entries.len() as u64).max(1);
+    }
+    Ok(())
 }
 
 /// Where the log is.

@@ -1,7 +1,7 @@
 //! What the log has come to: the [`RecordStore`](crate::record_store::RecordStore) behind openraft's apply.
 //!
 //! Every replica applies the same entries in the same order, so every replica refuses the same batches: the fence
-//! holds wherever the records are. Applying never blocks and never fails; building and installing a snapshot
+//! holds wherever the records are. Applying never blocks, and fails only at an entry of a newer version; building and installing a snapshot
 //! happen on blocking threads, from an O(1) clone.
 
 use std::{
@@ -21,10 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     epochs::Epochs,
+    formats::check_applicable,
     metrics,
     snapshot::{Image, SnapshotFile, Snapshots},
     status::{Problem, Status},
-    types::{ApplyOutcome, LogEntry, LogId, SnapshotMeta, StoredMembership, Types},
+    types::{self, ApplyOutcome, LogEntry, LogId, SnapshotMeta, StoredMembership, Types},
 };
 use crate::record_store::Refusal;
 
@@ -38,6 +39,8 @@ pub(super) struct Applied {
     image: Mutex<Image>,
     pub(super) snapshots: Snapshots,
     status: Arc<Status>,
+    /// The newest format of entries that may be applied.
+    entry_format: u32,
     closing: CancellationToken,
 }
 
@@ -52,12 +55,14 @@ impl Applied {
         image: Image,
         snapshots: Snapshots,
         status: Arc<Status>,
+        entry_format: u32,
         closing: CancellationToken,
     ) -> Self {
         Self {
             image: Mutex::new(image),
             snapshots,
             status,
+            entry_format,
             closing,
         }
     }
@@ -130,6 +135,8 @@ impl Image {
                 self.expelled.extend(nodes);
                 ApplyOutcome::Nothing
             }
+            // Whoever applies says before whether it knows the format; no format says anything yet.
+            EntryPayload::Normal(LogEntry::Extension { .. }) => ApplyOutcome::Nothing,
         }
     }
 }
@@ -160,6 +167,8 @@ impl RaftStateMachine<Types> for StateMachine {
         while let Some((entry, responder)) = entries.try_next().await? {
             // Without what reading the entries takes.
             let began = Instant::now();
+            let format = types::format_of(&entry.payload);
+            check_applicable(format, entry.log_id.index, self.0.entry_format)?;
             let outcome = self.0.lock().apply(entry.log_id, entry.payload);
             took += began.elapsed();
             if let Some(responder) = responder {

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use bytes::Bytes;
 use openraft::{
     alias::{
         CommittedLeaderIdOf, EntryPayloadOf, LogIdOf, SnapshotMetaOf, StoredMembershipOf, VoteOf,
@@ -75,6 +76,14 @@ pub(super) enum LogEntry {
     RaiseEpoch(Epoch),
     /// Nodes that were left behind when the cluster was recovered: they never take part again.
     Expel(BTreeSet<u64>),
+    /// Something that a later version brings. All kinds that are added from now on are written as this, so that any version
+    /// can read the log, and see what it cannot apply; see [`super::formats`].
+    Extension {
+        /// Versions that know this format know what is in it.
+        format: u32,
+        /// Its content.
+        body: Bytes,
+    },
 }
 
 /// What applying an entry came to, on every replica alike.
@@ -104,6 +113,28 @@ impl fmt::Display for NodeInfo {
 
 // === impl LogEntry ===
 
+impl LogEntry {
+    /// Which format a master has to know to apply this.
+    pub(super) fn format(&self) -> u32 {
+        match self {
+            Self::Form { .. }
+            | Self::OpenEpoch(_)
+            | Self::Batch(_)
+            | Self::RaiseEpoch(_)
+            | Self::Expel(_) => 1,
+            Self::Extension { format, .. } => *format,
+        }
+    }
+}
+
+/// Which format a master has to know to apply `payload`.
+pub(super) fn format_of(payload: &Payload) -> u32 {
+    match payload {
+        Payload::Normal(entry) => entry.format(),
+        Payload::Blank | Payload::Membership(_) => 1,
+    }
+}
+
 impl fmt::Display for LogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,6 +150,9 @@ impl fmt::Display for LogEntry {
             }
             Self::RaiseEpoch(floor) => write!(f, "raise epochs above {floor}"),
             Self::Expel(nodes) => write!(f, "expel {} nodes", nodes.len()),
+            Self::Extension { format, body } => {
+                write!(f, "something of format {format}, {} bytes", body.len())
+            }
         }
     }
 }

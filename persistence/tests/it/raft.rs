@@ -5,6 +5,8 @@ mod conformance;
 mod disk;
 mod failover;
 mod identity;
+mod log_reads;
 mod membership;
 mod rates;
 mod trouble;
+mod versions;

@@ -13,7 +13,7 @@ use interrex_persistence::{
     election::{Leadership, MasterInfo},
     epoch::{CommitSeq, Epoch},
     error::{CommitError, OpenError},
-    raft::{self, DiskFaults, RaftOptions},
+    raft::{self, DiskFaults, FormatProbe, RaftOptions},
     record::{CommitBatch, Mutation, RecordKey, RecordKind, Recovered},
 };
 use tempfile::TempDir;
@@ -143,9 +143,18 @@ impl Cluster {
         id: &str,
         options: RaftOptions,
     ) -> Result<(), OpenError> {
+        self.up_probed(id, options).await.map(drop)
+    }
+
+    /// The same; with what it returns, the master writes entries of any format.
+    pub(super) async fn up_probed(
+        &mut self,
+        id: &str,
+        options: RaftOptions,
+    ) -> Result<FormatProbe, OpenError> {
         self.faults
             .insert(id.to_owned(), Arc::clone(&options.faults));
-        let backend = raft::open(options).await?;
+        let (backend, probe) = raft::open_with_probe(options).await?;
         let listener = match self.listeners.remove(id) {
             Some(listener) => listener,
             None => TcpListener::bind(self.addresses[id]).await.unwrap(),
@@ -169,7 +178,7 @@ impl Cluster {
                 server,
             },
         );
-        Ok(())
+        Ok(probe)
     }
 
     /// Ends a master in order, without handing over leadership.
