@@ -200,6 +200,8 @@ impl StepDown {
 }
 
 #[cfg(test)]
+mod backlog_test;
+#[cfg(test)]
 mod machine_test;
 #[cfg(test)]
 mod properties;
