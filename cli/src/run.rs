@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use interrex_client::app::{AppClient, AppEnd, AppEvent, AppHandle, AppOptions, UnregisterError};
+use interrex_client::app::{
+    AppClient, AppEnd, AppEvent, AppEvents, AppHandle, AppOptions, UnregisterError,
+};
 use interrex_proto::v1::{ApplicationSpec, CommandLine, ExecutorInfo, ResourceAmount};
-
-use tokio::sync::mpsc;
 
 use crate::{
     connect::Connect,
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: RunArgs) -> Done {
 async fn follow(
     args: &RunArgs,
     app: &AppHandle,
-    mut events: mpsc::Receiver<AppEvent>,
+    mut events: AppEvents,
     shutdown: &mut Shutdown,
 ) -> Done {
     // Only the first leader has a deadline: executors that run are not given up for an outage of the masters.

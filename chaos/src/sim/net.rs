@@ -313,6 +313,7 @@ fn kind_of(body: &peer_frame::Body) -> &'static str {
         peer_frame::Body::UnregisterApplication(_) => "unregister_application",
         peer_frame::Body::RequestExecutors(_) => "request_executors",
         peer_frame::Body::KillExecutors(_) => "kill_executors",
+        peer_frame::Body::AppProgress(_) => "app_progress",
         peer_frame::Body::StaleEpoch(_) => "stale_epoch",
     }
 }

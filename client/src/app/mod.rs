@@ -9,6 +9,7 @@ mod event;
 mod handle;
 mod options;
 mod pump;
+mod reader;
 mod roster;
 mod targets;
 
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 pub use event::{AppEnd, AppEvent, AppListener};
 pub use handle::{AppHandle, RequestError, UnregisterError};
 pub use options::{APP_EVENT_QUEUE_LEN, AppError, AppOptions};
+pub use reader::AppEvents;
 pub use targets::TargetError;
 
 use crate::session::Session;
@@ -58,14 +60,13 @@ impl AppClient {
     ///
     /// # Panics
     /// When called outside a tokio runtime.
-    pub fn start_with_events(
-        options: AppOptions,
-    ) -> Result<(AppHandle, mpsc::Receiver<AppEvent>), AppError> {
+    pub fn start_with_events(options: AppOptions) -> Result<(AppHandle, AppEvents), AppError> {
         options.validate()?;
         let (session, session_events) =
             Session::spawn(options.session_options(), options.shutdown.child_token())?;
         let (commands, mailbox) = mpsc::channel(options::APP_MAILBOX_LEN);
         let (events, received) = mpsc::channel(APP_EVENT_QUEUE_LEN);
+        let (received, reader) = AppEvents::new(received);
         let (app_id, app_id_seen) = watch::channel(None);
         let (end, end_seen) = watch::channel(None);
         let handle = AppHandle::new(commands, app_id_seen, end_seen);
@@ -74,6 +75,7 @@ impl AppClient {
             session_events,
             mailbox,
             events,
+            reader,
             app_id,
             end,
         };

@@ -15,6 +15,10 @@ pub const APP_EVENT_QUEUE_LEN: usize = 256;
 /// Most commands waiting for the application's pump.
 pub(super) const APP_MAILBOX_LEN: usize = 64;
 
+/// An application that works on one event for a minute is rare enough to be looked at.
+const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
+const PROGRESS_WITHIN_MIN: Duration = Duration::from_millis(100);
+
 /// How an application is started.
 #[derive(Debug, Clone)]
 pub struct AppOptions {
@@ -26,6 +30,9 @@ pub struct AppOptions {
     pub request_id: String,
     /// How long to go on without any leader before the application is told that it is dead. Default: for ever.
     pub give_up_after: Option<Duration>,
+    /// How long the application may stay away from its events before it is shown as `heartbeating, no progress`, which is
+    /// all that comes of it. Default: a minute.
+    pub progress_within: Duration,
     /// Ends the application without unregistering it. Default: a token of its own.
     pub shutdown: CancellationToken,
     /// Seed of the jitter. Default: random.
@@ -54,6 +61,12 @@ pub enum AppError {
     /// `give_up_after` is zero.
     #[error("give_up_after is zero: give a positive duration, or none to go on for ever")]
     ZeroGiveUp,
+    /// `progress_within` is too short to be looked after.
+    #[error("progress_within is {given:?}: give at least {PROGRESS_WITHIN_MIN:?}")]
+    Progress {
+        /// What was given.
+        given: Duration,
+    },
 }
 
 // === impl AppOptions ===
@@ -67,6 +80,7 @@ impl AppOptions {
             spec,
             request_id: new_request_id(),
             give_up_after: None,
+            progress_within: PROGRESS_WITHIN,
             shutdown: CancellationToken::new(),
             seed: rand::random(),
             timings: SessionTimings::default(),
@@ -81,6 +95,10 @@ impl AppOptions {
         }
         if self.give_up_after.is_some_and(|wait| wait.is_zero()) {
             return Err(AppError::ZeroGiveUp);
+        }
+        if self.progress_within < PROGRESS_WITHIN_MIN {
+            let given = self.progress_within;
+            return Err(AppError::Progress { given });
         }
         Ok(())
     }

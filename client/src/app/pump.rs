@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,6 +21,7 @@ use super::{
     event::{AppEnd, AppEvent},
     handle::AppCommand,
     options::{APP_EVENT_QUEUE_LEN, AppOptions},
+    reader::{Progress, Reader},
     roster::Roster,
     targets::Targets,
 };
@@ -31,12 +33,17 @@ const RESEND_INTERVAL: Duration = Duration::from_millis(200);
 /// How soon a request is repeated that the leader refused for now.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often it is looked for whoever reads the events, within the time that he may stay away.
+const LOOKS_WITHIN_LIMIT: u32 = 4;
+
 /// The pump's ends of its channels.
 pub(super) struct Channels {
     pub(super) session: SessionHandle,
     pub(super) session_events: mpsc::Receiver<SessionEvent>,
     pub(super) mailbox: mpsc::Receiver<AppCommand>,
     pub(super) events: mpsc::Sender<AppEvent>,
+    /// Whoever reads them.
+    pub(super) reader: Arc<Reader>,
     pub(super) app_id: watch::Sender<Option<String>>,
     pub(super) end: watch::Sender<Option<AppEnd>>,
 }
@@ -57,6 +64,9 @@ pub(super) struct AppPump {
     targets: Targets,
     kills: BTreeSet<u32>,
     unregister: Option<(bool, String)>,
+    progress: Progress,
+    /// When to look whether somebody comes for the events.
+    look_at: Instant,
     /// When to send again what found a full queue.
     resend_at: Option<Instant>,
 }
@@ -71,6 +81,7 @@ enum Wake {
     Command(Option<AppCommand>),
     Session(Option<SessionEvent>),
     Resend,
+    Look,
     GiveUp,
 }
 
@@ -92,6 +103,8 @@ impl AppPump {
             targets: Targets::default(),
             kills: BTreeSet::new(),
             unregister: None,
+            progress: Progress::default(),
+            look_at: Instant::now(),
             resend_at: None,
         }
     }
@@ -111,6 +124,10 @@ impl AppPump {
                 Wake::Session(Some(event)) => self.on_session(event).await,
                 Wake::Resend => {
                     self.tell_leader().await;
+                    None
+                }
+                Wake::Look => {
+                    self.look_for_progress(reader).await;
                     None
                 }
                 Wake::GiveUp => Some(self.give_up()),
@@ -149,7 +166,22 @@ impl AppPump {
             event = self.channels.session_events.recv(),
                 if self.held.is_empty() || self.unregister.is_some() => Wake::Session(event),
             () = at(self.resend_at) => Wake::Resend,
+            () = sleep_until(self.look_at) => Wake::Look,
             () = at(give_up_at), if self.held.is_empty() => Wake::GiveUp,
+        }
+    }
+
+    /// Tells the leader when nobody comes for the events any more, and when somebody does again. Nobody who has dropped his
+    /// end is expected.
+    async fn look_for_progress(&mut self, reader: bool) {
+        let limit = self.options.progress_within;
+        self.look_at = Instant::now() + limit / LOOKS_WITHIN_LIMIT;
+        let away = match reader && !self.channels.events.is_closed() {
+            true => self.channels.reader.away_for(),
+            false => Duration::ZERO,
+        };
+        if self.progress.look(away, limit) {
+            self.tell_leader().await;
         }
     }
 
@@ -205,6 +237,7 @@ impl AppPump {
             SessionEvent::Attached {
                 epoch, registered, ..
             } => {
+                self.progress.attached();
                 self.on_attached(epoch, registered);
                 self.tell_leader().await;
             }
@@ -370,6 +403,10 @@ impl AppPump {
             return;
         }
         let app_id = self.app_id.clone();
+        let progress = self.progress.owed().map(|none_for| v1::AppProgress {
+            app_id: app_id.clone(),
+            none_for_ms: u64::try_from(none_for.as_millis()).unwrap_or(u64::MAX),
+        });
         let roster = &self.roster;
         self.kills.retain(|id| roster.is_live(*id));
         let mut bodies = Vec::new();
@@ -394,6 +431,7 @@ impl AppPump {
                 bodies.push(peer_frame::Body::KillExecutors(kill));
             }
         }
+        bodies.extend(progress.map(peer_frame::Body::AppProgress));
         for body in bodies {
             match self.channels.session.send(body).await {
                 Ok(Delivery::Queued | Delivery::NotAttached) | Err(_) => {}
@@ -403,6 +441,7 @@ impl AppPump {
                 }
             }
         }
+        self.progress.said();
     }
 
     /// Says how it ended, hands out the events that are held, and closes the session.

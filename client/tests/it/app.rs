@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use interrex_client::{
     app::{
-        AppClient, AppEnd, AppEvent, AppHandle, AppListener, AppOptions, RequestError, TargetError,
-        UnregisterError,
+        AppClient, AppEnd, AppEvent, AppEvents, AppHandle, AppListener, AppOptions, RequestError,
+        TargetError, UnregisterError,
     },
     session::SessionTimings,
 };
@@ -60,7 +60,7 @@ fn removed(state: &str, message: &str) -> master_frame::Body {
     })
 }
 
-async fn next(events: &mut mpsc::Receiver<AppEvent>) -> AppEvent {
+async fn next(events: &mut AppEvents) -> AppEvent {
     within("an event", events.recv())
         .await
         .expect("no more events")
@@ -73,7 +73,7 @@ async fn attached() -> (
     FakeMaster,
     FakePeer,
     AppHandle,
-    mpsc::Receiver<AppEvent>,
+    AppEvents,
     v1::RegisterApplication,
 ) {
     let (m1, m2) = (FakeMaster::start(), FakeMaster::start());
@@ -421,4 +421,48 @@ async fn an_application_gives_up_only_when_it_is_told_to() {
         }
     );
     assert_eq!(within("the end", app.wait()).await, AppEnd::Dead { reason });
+}
+
+#[tokio::test]
+async fn an_application_whose_program_stays_away_from_its_events_says_so_to_every_leader() {
+    let (m1, m2) = (FakeMaster::start(), FakeMaster::start());
+    let app = AppOptions {
+        progress_within: Duration::from_millis(200),
+        ..options(&[&m1, &m2])
+    };
+    let (app, mut events) = AppClient::start_with_events(app).unwrap();
+    let (mut p1, mut p2) = (m1.accept().await, m2.accept().await);
+    p1.application().await;
+    p2.application().await;
+    p2.standby(None).await;
+    p1.registered(5, registered(Vec::new())).await;
+    next(&mut events).await;
+    let progress = |body| match body {
+        peer_frame::Body::AppProgress(progress) => {
+            assert_eq!(progress.app_id, "app-1");
+            progress.none_for_ms
+        }
+        other => panic!("{other:?} instead of a word about progress"),
+    };
+    // The program hangs; its session does not.
+    assert!(progress(p1.body().await) >= 200);
+    p2.changed(6).await;
+    p2.application().await;
+    p2.registered(6, registered(Vec::new())).await;
+    assert!(progress(p2.body().await) >= 200);
+    assert_eq!(next(&mut events).await, AppEvent::Disconnected);
+    // It waits for its events again.
+    let coming_back = async { while events.recv().await.is_some() {} };
+    tokio::select! {
+        () = coming_back => panic!("the application is not over"),
+        body = p2.body() => assert_eq!(progress(body), 0),
+    }
+    // Whoever wants to hear nothing is not missed: only the next request is heard of.
+    drop(events);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    app.request_executors(3).await.unwrap();
+    assert!(matches!(
+        p2.body().await,
+        peer_frame::Body::RequestExecutors(_)
+    ));
 }

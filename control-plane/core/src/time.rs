@@ -23,6 +23,15 @@ impl Timestamp {
                 .saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)),
         )
     }
+
+    /// This much earlier; saturates.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)),
+        )
+    }
 }
 
 impl fmt::Display for Timestamp {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use interrex_core::{
-    explain::Waits,
+    explain::{Facts, NO_PROGRESS, Waits},
     ids::ProfileId,
     spec::ResourceProfile,
     state::{
@@ -117,7 +117,12 @@ pub fn application_status(
         executors_wanted: app.executors_wanted,
         executors_completed: app.executors_completed,
         executors: executors.iter().map(|e| executor_info(view, e)).collect(),
-        message: app_message(app, executors.iter().any(|e| !e.state.is_final()), waits),
+        message: app_message(
+            view,
+            app,
+            executors.iter().any(|e| !e.state.is_final()),
+            waits,
+        ),
         registered_at_ms: app.registered_at.0,
         finished_at_ms: millis(app.finished_at),
         priority: app.spec.priority,
@@ -203,7 +208,15 @@ fn driver_message(driver: &Driver, waits: Option<&ViewWaits<'_>>) -> String {
     }
 }
 
-fn app_message(app: &Application, has_executors: bool, waits: Option<&ViewWaits<'_>>) -> String {
+fn app_message(
+    view: &ClusterView,
+    app: &Application,
+    has_executors: bool,
+    waits: Option<&ViewWaits<'_>>,
+) -> String {
+    if !app.state.is_final() && view.stalled_since(&app.id).is_some() {
+        return NO_PROGRESS.to_owned();
+    }
     let waiting = app_waits(app) && !has_executors && app.executors_wanted != Some(0);
     match waits {
         Some(waits) if waiting && app.message.is_empty() => waits.app(app),

@@ -44,6 +44,8 @@ pub fn refresh(handle: &MasterHandle) {
     counts(view.counts());
     share(&view);
     let (driver, app) = view.longest_waiting(handle.now());
+    let stalled = u64::try_from(view.stalled_apps()).unwrap_or(u64::MAX);
+    gauge!("interrex_apps_without_progress").set(float(stalled));
     gauge!("interrex_waiting_oldest_seconds", "kind" => "driver").set(driver.as_secs_f64());
     gauge!("interrex_waiting_oldest_seconds", "kind" => "app").set(app.as_secs_f64());
     metrics_process::Collector::default().collect();

@@ -97,6 +97,10 @@ pub const TABLE: Table = Table {
             .by(&[Label::of("state", &super::WORKER_STATES)]),
         Metric::gauge("interrex_apps", "Applications by state, as the leader knows them.")
             .by(&[Label::of("state", &["WAITING", "RUNNING", "FINISHED", "FAILED", "KILLED"])]),
+        Metric::gauge(
+            "interrex_apps_without_progress",
+            "Applications whose session is alive and whose program does not come for its events; Spark's drivers are never among them.",
+        ),
         Metric::gauge("interrex_drivers", "Drivers by state, as the leader knows them.").by(&[Label::of(
             "state",
             &[

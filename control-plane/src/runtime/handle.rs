@@ -3,17 +3,12 @@
 //! No decision is made here. A handle outlives every leadership of its master: on a standby each request is
 //! answered `NotLeader` with the leader's address, at once.
 
+mod sessions;
+
 use std::{sync::Arc, time::Duration};
 
-use interrex_core::{
-    command::Command,
-    ids::{Epoch, WorkerId},
-    leader::Heartbeat,
-    time::Timestamp,
-    transition::Reply,
-};
+use interrex_core::{command::Command, ids::Epoch, time::Timestamp, transition::Reply};
 use interrex_persistence::{backend::BackendAdmin, election::MasterInfo, error::AdminError};
-use interrex_proto::v1;
 use tokio::{
     sync::{Semaphore, mpsc::error::TrySendError, oneshot, watch},
     time::{Instant, timeout, timeout_at},
@@ -21,7 +16,6 @@ use tokio::{
 
 use crate::{
     access::{Access, audit},
-    messages::master_message,
     metrics::{self, Queue},
     runtime::{
         error::RequestError,
@@ -431,38 +425,6 @@ impl MasterHandle {
     /// Tells `each` how full every queue and every set of places is, and how full it may be.
     pub(crate) fn each_queue(&self, each: impl Fn(Queue, usize, usize)) {
         places::each_queue(&self.shared, &each);
-    }
-
-    /// A sign of life from a worker that has registered; never queued, never stored.
-    pub(crate) fn heartbeat(&self, worker: &WorkerId) {
-        self.shared
-            .view
-            .borrow()
-            .heartbeats()
-            .touch(worker, self.shared.clock.now());
-    }
-
-    /// The same, with what the worker says of itself.
-    pub(crate) fn heard(&self, worker: &WorkerId, heartbeat: Heartbeat) {
-        self.shared
-            .view
-            .borrow()
-            .heartbeats()
-            .beat(worker, heartbeat, self.shared.clock.now());
-    }
-
-    /// What a standby says to a peer.
-    pub(crate) fn standby(&self) -> v1::Standby {
-        let leaders = self.shared.leaders.borrow();
-        let leader = leaders
-            .leader
-            .as_ref()
-            .filter(|leader| leader.id != self.shared.me.id);
-        v1::Standby {
-            leader: leader.map(master_message),
-            leader_epoch: leaders.epoch.0,
-            master_id: self.shared.me.id.clone(),
-        }
     }
 
     fn refused(&self, error: &TrySendError<Input>) -> RequestError {

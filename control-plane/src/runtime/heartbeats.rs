@@ -1,4 +1,5 @@
-//! When workers were last heard of, and what they said then. Sessions write, the leader's loop reads at each tick.
+//! When workers were last heard of and what they said then, and which applications' programs make no progress. Sessions
+//! write, the leader's loop reads at each tick.
 //!
 //! Apart from the mailbox on purpose: however full that is, a heartbeat never waits behind it, and a busy
 //! leader never takes a live worker for dead. Nothing here is ever stored.
@@ -8,11 +9,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use interrex_core::{ids::WorkerId, leader::Heartbeat, time::Timestamp};
+use interrex_core::{
+    ids::{AppId, WorkerId},
+    leader::Heartbeat,
+    time::Timestamp,
+};
 
 use crate::metrics;
 
-/// The table of one leadership. Holds at most one entry for each worker that has a session.
+/// The table of one leadership. Holds at most one entry for each worker or application that has a session.
 #[derive(Debug, Default)]
 pub struct Heartbeats {
     table: Mutex<Table>,
@@ -31,6 +36,8 @@ pub(crate) struct Fresh {
 struct Table {
     last: BTreeMap<WorkerId, Timestamp>,
     fresh: BTreeMap<WorkerId, Option<Heartbeat>>,
+    /// Applications whose program has not come for its events since then.
+    stalled: BTreeMap<AppId, Timestamp>,
 }
 
 // === impl Heartbeats ===
@@ -59,6 +66,37 @@ impl Heartbeats {
         let mut table = self.lock();
         table.last.remove(worker);
         table.fresh.remove(worker);
+    }
+
+    /// Since when the program behind an application has not come for its events; `None`: it has, or it is away.
+    pub(crate) fn progress(&self, app: &AppId, none_since: Option<Timestamp>) {
+        let mut table = self.lock();
+        let before = match none_since {
+            Some(since) => table.stalled.insert(app.clone(), since),
+            None => table.stalled.remove(app),
+        };
+        drop(table);
+        match (before, none_since) {
+            (None, Some(_)) => {
+                tracing::warn!(event = "app_stalled", %app, "an application heartbeats, and makes no progress");
+            }
+            (Some(_), None) => {
+                tracing::info!(event = "app_resumed", %app, "an application makes progress again, or is away");
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+    }
+
+    /// Since when the program behind an application has made no progress, if that is so.
+    #[must_use]
+    pub fn stalled_since(&self, app: &AppId) -> Option<Timestamp> {
+        self.lock().stalled.get(app).copied()
+    }
+
+    /// How many applications heartbeat and make no progress.
+    #[must_use]
+    pub fn stalled_count(&self) -> usize {
+        self.lock().stalled.len()
     }
 
     /// What has been heard since the last call.
@@ -111,5 +149,18 @@ mod tests {
         assert_eq!(heartbeats.take_fresh(), seen(Some(said), 9));
         heartbeats.forget(&worker);
         assert_eq!(heartbeats.last(&worker), None);
+    }
+
+    #[test]
+    fn an_application_stalls_until_its_program_comes_or_its_session_goes() {
+        let heartbeats = Heartbeats::default();
+        let (a, b) = (AppId::from("a"), AppId::from("b"));
+        heartbeats.progress(&a, Some(Timestamp(5)));
+        heartbeats.progress(&b, None);
+        assert_eq!(heartbeats.stalled_since(&a), Some(Timestamp(5)));
+        assert_eq!(heartbeats.stalled_since(&b), None);
+        assert_eq!(heartbeats.stalled_count(), 1);
+        heartbeats.progress(&a, None);
+        assert_eq!(heartbeats.stalled_count(), 0);
     }
 }

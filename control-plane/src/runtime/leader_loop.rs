@@ -248,6 +248,8 @@ impl LeaderLoop {
                 self.machine.app_attached(&app);
             } else {
                 self.machine.app_detached(&app, now);
+                // Whether it makes progress is its next session's to say.
+                self.heartbeats.progress(&app, None);
             }
         }
         for worker in gone {

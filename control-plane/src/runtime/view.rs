@@ -269,6 +269,12 @@ impl ClusterView {
         self.heartbeats.last(worker)
     }
 
+    /// How many applications have a session, and a program that does not come for its events. Newer than the view itself.
+    #[must_use]
+    pub fn stalled_apps(&self) -> usize {
+        self.heartbeats.stalled_count()
+    }
+
     pub(crate) fn heartbeats(&self) -> &Heartbeats {
         &self.heartbeats
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use interrex_client::app::{AppClient, AppEvent, AppOptions};
+use interrex_client::app::{AppClient, AppEvent, AppEvents, AppOptions};
 use interrex_control_plane::runtime::Role;
 use interrex_core::ids::AppId;
 use interrex_persistence::memory::MemoryCluster;
@@ -10,7 +10,7 @@ use interrex_proto::v1::{
     self, ApplicationSpec, CommandLine, ExecutorChanged, Exit, ProcessState, RegisterApplication,
     RegisterWorker, WorkReport, master_frame, peer_frame::Body, work_report,
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
 use crate::support::{PATIENCE, Peer, has_role, leads, register, sees, start};
 
@@ -72,7 +72,7 @@ async fn launched(agent: &mut Peer) -> v1::LaunchExecutor {
         .await
 }
 
-async fn next(events: &mut mpsc::Receiver<AppEvent>) -> AppEvent {
+async fn next(events: &mut AppEvents) -> AppEvent {
     let event = timeout(PATIENCE, events.recv()).await;
     event.expect("an event in time").expect("the client lives")
 }

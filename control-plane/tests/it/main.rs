@@ -17,6 +17,7 @@ mod access;
 mod admin;
 mod agents;
 mod app_failover;
+mod app_progress;
 mod apps;
 mod control;
 mod corpus;

@@ -9,13 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use interrex_client::{
-    app::{AppClient, AppEnd, AppEvent, AppHandle, AppOptions, UnregisterError},
+    app::{AppClient, AppEnd, AppEvent, AppEvents, AppHandle, AppOptions, UnregisterError},
     masters,
 };
 use interrex_proto::v1::{ApplicationSpec, CommandLine};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Notify, mpsc},
+    sync::Notify,
 };
 
 use crate::{
@@ -84,11 +84,7 @@ pub(crate) async fn run(args: DriverArgs) -> Result<()> {
 }
 
 /// Follows the application until every piece is counted.
-async fn watch(
-    app: &AppHandle,
-    mut events: mpsc::Receiver<AppEvent>,
-    board: &Board,
-) -> Result<Executors> {
+async fn watch(app: &AppHandle, mut events: AppEvents, board: &Board) -> Result<Executors> {
     let mut executors = Executors::default();
     let mut said = 0;
     loop {

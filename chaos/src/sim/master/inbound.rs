@@ -78,7 +78,8 @@ impl Master {
         }
         let epoch = leads.unwrap_or_default().0;
         match asked {
-            Asked::Nothing | Asked::Verify(_) => {}
+            // Only ever shown.
+            Asked::Nothing | Asked::Verify(_) | Asked::Progress { .. } => {}
             Asked::Senseless(what) => env.broken(self.node(), what),
             Asked::Standby => self.send(conn, 0, Body::Standby(v1::Standby::default()), env),
             Asked::Reregister(reason) | Asked::Outdated(reason) => {

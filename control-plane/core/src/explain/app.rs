@@ -18,6 +18,9 @@ use crate::{
 
 const ORDER: &str = "by priority, then first come, first served, behind all drivers";
 
+/// What is said of an application whose session lives and whose program does not come for its events.
+pub const NO_PROGRESS: &str = "heartbeating, no progress";
+
 pub(super) fn explain(facts: &impl Facts, app: &Application, now: Timestamp) -> Explanation {
     let mut load = AppLoad::default();
     facts.executors_of(&app.id).for_each(|e| load.insert(e));
@@ -85,7 +88,16 @@ fn live(
         );
         sentences.insert(0, has);
     }
+    if facts.stalled_since(&app.id).is_some() {
+        sentences.insert(0, NO_PROGRESS.to_owned());
+    }
     explanation.summary = sentences.join("; ");
+    if let Some(since) = facts.stalled_since(&app.id) {
+        let away = words::elapsed(since, now);
+        explanation.details.push(format!(
+            "its session is alive, but its program has not come for its events for {away}: it hangs, or works on one of them"
+        ));
+    }
     if app.executors_completed > 0 {
         let done = words::count(u64::from(app.executors_completed), "executor");
         explanation.details.push(format!("{done} completed"));

@@ -10,6 +10,7 @@ use crate::{
     state::{
         app::Application, cluster::ClusterState, driver::Driver, executor::Executor, worker::Worker,
     },
+    time::Timestamp,
 };
 
 /// A cluster at one moment, as a leader knows or has published it.
@@ -44,6 +45,11 @@ pub trait Facts {
     fn share(&self) -> Share;
     /// Cores that one user's drivers and applications hold.
     fn user_cores(&self, user: &str) -> u64;
+    /// Since when the program behind an application has not come for its events, though its session is here. Never stored:
+    /// a bare state does not know.
+    fn stalled_since(&self, _app: &AppId) -> Option<Timestamp> {
+        None
+    }
 }
 
 // === impl ClusterState ===

@@ -13,7 +13,7 @@ mod waits;
 mod words;
 mod worker;
 
-pub use self::{facts::Facts, waits::Waits};
+pub use self::{app::NO_PROGRESS, facts::Facts, waits::Waits};
 use crate::{
     ids::{AppId, DriverId, ProfileId, WorkerId},
     time::Timestamp,

@@ -53,6 +53,11 @@ pub(super) fn until(at: Timestamp, now: Timestamp) -> String {
     format!("{} s", wait.as_millis().div_ceil(1_000))
 }
 
+/// How long ago `since` was, in whole seconds.
+pub(super) fn elapsed(since: Timestamp, now: Timestamp) -> String {
+    format!("{} s", now.since(since).as_secs())
+}
+
 /// Whose things these are.
 pub(super) fn user(user: &str) -> String {
     if user.is_empty() {

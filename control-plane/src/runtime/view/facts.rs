@@ -14,6 +14,7 @@ use interrex_core::{
         executor::Executor,
         worker::Worker,
     },
+    time::Timestamp,
 };
 
 use super::ClusterView;
@@ -83,5 +84,9 @@ impl Facts for ClusterView {
 
     fn user_cores(&self, user: &str) -> u64 {
         self.caps.of_user(user)
+    }
+
+    fn stalled_since(&self, app: &AppId) -> Option<Timestamp> {
+        self.heartbeats.stalled_since(app)
     }
 }

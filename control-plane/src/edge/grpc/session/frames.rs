@@ -3,6 +3,8 @@
 //! Pure, and used twice: by the sessions of a master and by the simulator, which so takes every frame exactly as a master
 //! does. What must never happen: a frame that means something to the one and something else to the other.
 
+use std::time::Duration;
+
 use interrex_core::{
     command::{Command, Report},
     ids::{AppId, Epoch, WorkerId},
@@ -56,6 +58,13 @@ pub enum Asked {
         /// What it says, or why that makes no sense.
         report: Result<Report, FieldError>,
     },
+    /// That it is noted how long the program behind an application has not come for its events; zero: it has.
+    Progress {
+        /// Which application.
+        app: AppId,
+        /// For how long.
+        none_for: Duration,
+    },
     /// Something for an application.
     Request(Command),
     /// Something for an application that cannot be: why, and whether no retry will help.
@@ -103,7 +112,8 @@ pub fn take(epoch: Option<Epoch>, peer: impl FnOnce() -> Option<Peer>, frame: Pe
             | Body::Report(_)
             | Body::UnregisterApplication(_)
             | Body::RequestExecutors(_)
-            | Body::KillExecutors(_)),
+            | Body::KillExecutors(_)
+            | Body::AppProgress(_)),
         ) => match peer() {
             Some(Peer::Worker(worker)) => {
                 taken.heard_of = Some(worker.clone());
@@ -119,7 +129,9 @@ pub fn take(epoch: Option<Epoch>, peer: impl FnOnce() -> Option<Peer>, frame: Pe
 fn on_standby(body: Option<&Body>) -> Asked {
     match body {
         // Nothing to answer: the peer knows, or will be told when this master leads.
-        Some(Body::Heartbeat(_) | Body::StaleEpoch(_)) | None => Asked::Nothing,
+        Some(Body::Heartbeat(_) | Body::StaleEpoch(_) | Body::AppProgress(_)) | None => {
+            Asked::Nothing
+        }
         Some(
             Body::RegisterWorker(_)
             | Body::RegisterApplication(_)
@@ -149,9 +161,10 @@ fn of_worker(worker: WorkerId, body: Body) -> Asked {
         Body::RegisterWorker(_) | Body::RegisterApplication(_) | Body::StaleEpoch(_) => {
             Asked::Nothing
         }
-        Body::UnregisterApplication(_) | Body::RequestExecutors(_) | Body::KillExecutors(_) => {
-            Asked::Senseless("of an application, from a worker")
-        }
+        Body::UnregisterApplication(_)
+        | Body::RequestExecutors(_)
+        | Body::KillExecutors(_)
+        | Body::AppProgress(_) => Asked::Senseless("of an application, from a worker"),
     }
 }
 
@@ -165,6 +178,17 @@ fn of_app(app: &AppId, body: Body) -> Asked {
             (message.app_id.clone(), requests::executors(app, message))
         }
         Body::KillExecutors(message) => (message.app_id.clone(), requests::kill(app, message)),
+        // It changes nothing, so one that names another application is not worth an answer.
+        Body::AppProgress(message) => {
+            let none_for = Duration::from_millis(message.none_for_ms);
+            return match message.app_id == app.as_str() {
+                true => Asked::Progress {
+                    app: app.clone(),
+                    none_for,
+                },
+                false => Asked::Senseless("of another application"),
+            };
+        }
         Body::Heartbeat(_)
         | Body::RegisterWorker(_)
         | Body::RegisterApplication(_)

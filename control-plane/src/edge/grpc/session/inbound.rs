@@ -107,6 +107,7 @@ impl Inbound {
                     self.acknowledge(epoch, vec![sequence]);
                 }
             },
+            Asked::Progress { app, none_for } => self.handle.app_progress(&app, none_for),
             Asked::Request(command) => self.submit_request(epoch, command),
             Asked::Refused { reason, permanent } => self.refuse(&reason, permanent),
         }
@@ -172,6 +173,8 @@ impl Inbound {
             let Reply::AppRegistered { app, executors } = reply else {
                 return;
             };
+            // Whatever was said on another session: this one will say it again if it is so.
+            session.handle.app_progress(&app.id, Duration::ZERO);
             if session
                 .peers
                 .bind(epoch, &Peer::App(app.id.clone()), session.id)
