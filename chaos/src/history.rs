@@ -50,7 +50,7 @@ pub enum Op {
     /// An agent offers `cores` and `memory_mib` from now on.
     Offer,
     /// A process has started: `id` and `attempt` name it, the value has `cores`, `memory_mib` `submission`, and
-    /// `heard`: the largest epoch that its agent had heard of when it was ordered. Live there is no `heard`, and `alone` says
+    /// `heard`: the largest epoch that its agent had heard of when it was ordered; live, as its log says. Live `alone` says
     /// that the kernel found no other attempt of the submission running, `short` how many cores were not free, `pid`.
     Start,
     /// All of a process is gone; the value has `success`. Live: its work is done, or (`killed`) it was seen to be gone; then

@@ -13,5 +13,6 @@ mod calls;
 pub mod checks;
 pub mod history;
 pub mod live;
+pub mod metrics;
 pub mod report;
 pub mod sim;

@@ -13,7 +13,7 @@ use std::{
 use interrex_client::session::{Delivery, SessionEvent, SessionHandle};
 use interrex_proto::{
     clock,
-    v1::{WorkReport, peer_frame},
+    v1::{WorkReport, master_frame, peer_frame},
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -177,7 +177,10 @@ impl Pump {
             }
             let event = tokio::select! {
                 event = self.session_events.recv(), if session_open => match event {
-                    Some(event) => Event::from(event),
+                    Some(event) => {
+                        log_order(&event, self.state.epoch);
+                        Event::from(event)
+                    }
                     None => {
                         tracing::error!("the session with the masters has ended");
                         session_open = false;
@@ -416,6 +419,21 @@ fn log_process(event: &ProcessEvent) {
             tracing::info!(work = %key, code, signal, ?cause, "ended");
         }
     }
+}
+
+/// What has been ordered to start, before anything is decided about it; `heard`: the largest epoch known by then.
+fn log_order(event: &SessionEvent, heard: u64) {
+    let SessionEvent::Frame { epoch, body } = event else {
+        return;
+    };
+    let key = if let master_frame::Body::LaunchDriver(order) = body {
+        WorkKey::driver(&order.driver_id, order.attempt)
+    } else if let master_frame::Body::LaunchExecutor(order) = body {
+        WorkKey::executor(&order.app_id, order.executor_id)
+    } else {
+        return;
+    };
+    tracing::info!(work = %key, epoch, heard, "ordered to start");
 }
 
 async fn at(deadline: Option<Instant>) {

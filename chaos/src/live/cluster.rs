@@ -2,7 +2,7 @@
 //!
 //! Owned by the runner. What must never happen: a process outlives the run, or one is signalled that is not ours.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use nix::sys::signal::Signal;
 
@@ -28,7 +28,7 @@ pub(super) struct Cluster {
     callers: Callers,
     program: PathBuf,
     processes: BTreeMap<String, Process>,
-    proxies: BTreeMap<String, Proxy>,
+    proxies: BTreeMap<String, Vec<Proxy>>,
 }
 
 /// A process that has ended though nobody had told it to.
@@ -63,22 +63,39 @@ impl Cluster {
         cluster.callers.set("me", std::process::id());
         let etcd = (engine == Engine::Etcd).then(|| ETCD.to_owned());
         for node in cluster.places.masters().into_iter().chain(etcd) {
-            cluster.add_proxy(&node).await?;
+            cluster.add_proxies(&node).await?;
         }
         Ok(cluster)
     }
 
-    /// Puts a proxy in front of `node`.
+    /// Puts a proxy in front of everything that `node` serves to others.
     ///
     /// # Errors
     /// [`LiveError::Io`] where it cannot listen.
-    pub(super) async fn add_proxy(&mut self, node: &str) -> Result<(), LiveError> {
-        let (at, target) = (self.places.proxied(node), self.places.direct(node));
-        let proxy = Proxy::start(at, node, target, &self.links, &self.callers)
-            .await
-            .map_err(LiveError::io(format!("listening at {at} for {node}")))?;
-        self.proxies.insert(node.to_owned(), proxy);
+    pub(super) async fn add_proxies(&mut self, node: &str) -> Result<(), LiveError> {
+        let places = &self.places;
+        let mut all = vec![(places.proxied(node), places.direct(node))];
+        if node != ETCD {
+            all.push((places.proxied_rest(node), places.direct_rest(node)));
+        }
+        let mut proxies = Vec::new();
+        for (at, target) in all {
+            proxies.push(self.proxy(node, at, target).await?);
+        }
+        self.proxies.insert(node.to_owned(), proxies);
         Ok(())
+    }
+
+    /// Both of a master's are one link, under one rule.
+    async fn proxy(
+        &self,
+        node: &str,
+        at: SocketAddr,
+        target: SocketAddr,
+    ) -> Result<Proxy, LiveError> {
+        Proxy::start(at, node, target, &self.links, &self.callers)
+            .await
+            .map_err(LiveError::io(format!("listening at {at} for {node}")))
     }
 
     /// Starts the process of a master, an agent or etcd.

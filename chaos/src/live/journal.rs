@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
-use crate::history::{Kind, Op, Record};
+use crate::{
+    history::{Kind, Op, Record},
+    metrics,
+};
 
 /// Records of the harness, in order. Clones add to the same list, which is bounded by what one run does.
 #[derive(Debug, Clone)]
@@ -59,6 +62,9 @@ impl Journal {
 
     /// A record of a fault, with whatever there is to say.
     pub(super) fn fault(&self, name: &str, value: Value) {
+        if value.get("hit").and_then(Value::as_bool) == Some(true) {
+            metrics::fault(name);
+        }
         self.info("nemesis", Op::Fault, name, value);
     }
 

@@ -8,6 +8,8 @@ use super::{ledger::MARK, options::LiveError, stage::Stage, work::JobKind};
 
 /// The clients that make the load.
 pub(super) const SUBMITTERS: [&str; 2] = ["c1", "c2"];
+/// The one of them that submits over REST.
+const OVER_REST: &str = "c2";
 /// The application that runs from the beginning to the end.
 pub(super) const APP: &str = "a1";
 /// Its executors.
@@ -65,6 +67,10 @@ pub(super) fn start_submitters(stage: &mut Stage<'_>, rate: f64) -> Result<(), L
         let share = rate / SUBMITTERS.len() as f64;
         push(&mut args, "--rate", &share.to_string());
         push(&mut args, "--seed", &stage.chance.seed().to_string());
+        if client == OVER_REST {
+            let rest = stage.cluster.places.rest_list().join(",");
+            push(&mut args, "--rest", &rest);
+        }
         stage.start_with(client, args)?;
     }
     Ok(())

@@ -48,6 +48,8 @@ pub struct LiveOptions {
     pub base_port: u16,
     /// Whether the program has kill points.
     pub kill_points: bool,
+    /// Spark, as pip installs it; for the scenario that runs a job of it.
+    pub spark_home: Option<PathBuf>,
     /// Masters wait five times as long for each other: for a machine that is busy with other things.
     pub patient: bool,
 }
@@ -65,6 +67,11 @@ pub enum LiveError {
         /// What to give instead.
         fix: String,
     },
+    /// The scenario needs what is not there.
+    #[error(
+        "spark-job: no Spark is there, so nothing is known; give --spark-home DIR, or fetch one with scripts/fetch-spark.sh"
+    )]
+    NoSpark,
     /// The machine refused something.
     #[error("{doing}: {source}")]
     Io {
@@ -121,6 +128,7 @@ impl LiveOptions {
             program: PathBuf::new(),
             base_port: 20_000,
             kill_points: false,
+            spark_home: None,
             patient: false,
         }
     }
@@ -161,6 +169,9 @@ impl LiveOptions {
             let fix = "this program has no kill points; build it with --features kill-points";
             return Err(LiveError::option("--scenario", self.scenario, fix));
         }
+        if self.scenario == Scenario::SparkJob && self.spark_home.is_none() {
+            return Err(LiveError::NoSpark);
+        }
         match self.scenario.engine() {
             Some(engine) if engine != self.engine => {
                 let fix = format!("{} needs --engine {engine}", self.scenario);
@@ -185,6 +196,9 @@ impl LiveOptions {
         );
         if let Some(kills) = self.kills {
             command.push_str(&format!(" --kills {kills}"));
+        }
+        if let Some(home) = &self.spark_home {
+            command.push_str(&format!(" --spark-home {}", home.display()));
         }
         if self.patient {
             command.push_str(" --patient");

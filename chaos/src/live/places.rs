@@ -38,6 +38,8 @@ pub(super) struct Places {
     masters: u16,
     agents: u16,
     engine: Engine,
+    /// Given to agents.
+    spark_home: Option<PathBuf>,
     patient: bool,
 }
 
@@ -53,6 +55,7 @@ impl Places {
             masters: options.masters,
             agents: options.agents,
             engine: options.engine,
+            spark_home: options.spark_home.clone(),
             patient: options.patient,
         }
     }
@@ -134,6 +137,29 @@ impl Places {
         }
     }
 
+    /// Where a master itself serves submissions over REST.
+    #[must_use]
+    pub(super) fn direct_rest(&self, master: &str) -> SocketAddr {
+        (DIRECT, self.rest_port(master)).into()
+    }
+
+    /// Where the proxy in front of that is.
+    #[must_use]
+    pub(super) fn proxied_rest(&self, master: &str) -> SocketAddr {
+        (PROXIED, self.rest_port(master)).into()
+    }
+
+    fn rest_port(&self, master: &str) -> u16 {
+        self.base_port + 10 + number(master)
+    }
+
+    /// All masters' REST addresses behind their proxies.
+    #[must_use]
+    pub(super) fn rest_list(&self) -> Vec<String> {
+        let masters = self.masters().into_iter();
+        masters.map(|m| self.proxied_rest(&m).to_string()).collect()
+    }
+
     /// Where a master's or an agent's health is.
     #[must_use]
     pub(super) fn web(&self, node: &str) -> SocketAddr {
@@ -183,17 +209,21 @@ impl Places {
         ] {
             args.extend([option.into(), value.into()]);
         }
+        if let Some(home) = &self.spark_home {
+            args.extend(["--spark-home".into(), home.into()]);
+        }
         args
     }
 
     fn master(&self, node: &str, data: &Path) -> Vec<OsString> {
         let mut args = vec!["master".into(), "--data-dir".into(), data.into()];
         let (bind, web) = (self.direct(node).to_string(), self.web(node).to_string());
+        let rest = self.direct_rest(node).to_string();
         for (option, value) in [
             ("--id", node),
             ("--bind", &bind),
             ("--advertise", &PROXIED.to_string()),
-            ("--rest", "off"),
+            ("--rest", &rest),
             ("--web", &web),
             ("--engine", self.engine.name()),
             ("--worker-timeout", WORKER_TIMEOUT),
@@ -290,6 +320,9 @@ mod tests {
         }
         for node in places.masters().iter().chain(&places.agents()) {
             assert!(ports.insert(places.web(node).port()), "{node}");
+        }
+        for node in places.masters().iter().chain(&["m8".into()]) {
+            assert!(ports.insert(places.rest_port(node)), "{node}");
         }
         assert!(ports.insert(20_010), "etcd's peers");
         assert!(ports.iter().all(|port| (20_000..20_050).contains(port)));

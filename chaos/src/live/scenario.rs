@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use super::{
     options::{Engine, LiveError, LiveOptions},
     scenarios::{
-        clients, coordinator, disks, leaders, links, members, points, power, restarts, soak,
+        clients, coordinator, disks, leaders, links, members, points, power, restarts, soak, spark,
     },
     stage::Stage,
 };
@@ -37,6 +37,8 @@ pub enum Scenario {
     KillPoints,
     /// etcd freezes, dies and falls silent.
     CoordinatorFreeze,
+    /// A job of Spark goes on while leaders die.
+    SparkJob,
     /// A mix of all.
     Soak,
 }
@@ -45,7 +47,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::LeaderKill,
         Self::LeaderPause,
         Self::ClientRetry,
@@ -58,6 +60,7 @@ impl Scenario {
         Self::MembershipChurn,
         Self::KillPoints,
         Self::CoordinatorFreeze,
+        Self::SparkJob,
         Self::Soak,
     ];
 
@@ -112,6 +115,10 @@ impl Scenario {
                 "coordinator-freeze",
                 "etcd frozen shorter and longer than the lease, killed, and silent; with --engine etcd",
             ),
+            Self::SparkJob => (
+                "spark-job",
+                "leaders killed under a job of unmodified Spark; needs an installation (--spark-home)",
+            ),
             Self::Soak => (
                 "soak",
                 "everything that needs no special build or engine, shuffled by the seed, for as long as you like",
@@ -147,6 +154,7 @@ impl Scenario {
             Self::MembershipChurn => &members::CHANGES,
             Self::KillPoints => &points::POINTS,
             Self::CoordinatorFreeze => &coordinator::TROUBLES,
+            Self::SparkJob => &spark::PROOFS,
             Self::Soak => &soak::MIX,
         }
     }
@@ -171,6 +179,7 @@ impl Scenario {
             | Self::PowerCut
             | Self::WorkerStorm
             | Self::FlappingNetwork
+            | Self::SparkJob
             | Self::Soak => None,
         }
     }
@@ -200,6 +209,7 @@ impl Scenario {
             Self::MembershipChurn => members::churn(stage).await,
             Self::KillPoints => points::die(stage).await,
             Self::CoordinatorFreeze => coordinator::trouble(stage).await,
+            Self::SparkJob => spark::job(stage, options).await,
             Self::Soak => soak::soak(stage).await,
         }
     }

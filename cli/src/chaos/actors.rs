@@ -43,6 +43,9 @@ pub(super) struct ClientArgs {
     /// The masters that it knows
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     at: Vec<String>,
+    /// The masters' REST addresses, to submit there
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    rest: Vec<String>,
     /// When the run began, in microseconds since the machine started
     #[arg(long, value_name = "US")]
     began_us: u64,
@@ -108,6 +111,7 @@ pub(super) async fn client(args: ClientArgs) -> Done {
     let place = ClientPlace {
         name: args.name,
         masters: args.at,
+        rest: args.rest,
         began_us: args.began_us,
         history: args.history,
         site: Site {

@@ -1,6 +1,9 @@
 //! `interrex chaos live`: real processes, real faults, and what they came to.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use interrex_chaos::{
     checks::{Verdict, Violation},
@@ -8,6 +11,7 @@ use interrex_chaos::{
 };
 use serde::Serialize;
 
+use super::exporter;
 use crate::{
     exit::{Done, Exit, Failure},
     local_cluster::{etcd, ports::Block},
@@ -65,10 +69,17 @@ pub(super) struct LiveArgs {
     /// Submissions a second, by all clients together
     #[arg(long, value_name = "R", default_value_t = 6.0)]
     rate: f64,
+    /// Spark, as pip installs it (the folder `pyspark`), for spark-job. If not given, the newest that
+    /// scripts/fetch-spark.sh has put into $INTERREX_SPARK_CACHE or ~/.cache/interrex/spark
+    #[arg(long, value_name = "DIR")]
+    spark_home: Option<PathBuf>,
     /// Let masters wait five times as long for each other before they elect: for a machine that is busy with other
     /// things, where elections fail for that reason alone
     #[arg(long)]
     patient: bool,
+    /// Serve the faults of the run for Prometheus at this address of this machine, such as 127.0.0.1:9400; off by default
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_addr: Option<SocketAddr>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -116,8 +127,14 @@ pub(super) async fn run(args: LiveArgs) -> Done {
         program,
         base_port: block.base(),
         kill_points: cfg!(feature = "kill-points"),
+        spark_home: (scenario == Scenario::SparkJob)
+            .then(|| args.spark_home.or_else(fetched_spark))
+            .flatten(),
         patient: args.patient,
     };
+    if let Some(address) = args.metrics_addr {
+        exporter::serve(address, scenario).await?;
+    }
     let mut tell = |text: &str| output::say(text);
     let run = live::run(&options, &mut tell).await.map_err(refused)?;
     super::check::report(&options.dir, &run.facts, &run.history, &run.judgement)?;
@@ -125,11 +142,30 @@ pub(super) async fn run(args: LiveArgs) -> Done {
     Ok(super::check::exit(run.judgement.verdict))
 }
 
+/// The newest Spark that the project's script has fetched.
+fn fetched_spark() -> Option<PathBuf> {
+    let cache = std::env::var_os("INTERREX_SPARK_CACHE").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(home?.join(".cache/interrex/spark")))?;
+    let folders = |dir: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let mut found: Vec<PathBuf> = folders(&cache)
+        .iter()
+        .flat_map(|version| folders(&version.join("lib")))
+        .map(|python| python.join("site-packages/pyspark"))
+        .filter(|home| home.join("jars").is_dir())
+        .collect();
+    found.sort();
+    found.pop()
+}
+
 /// A run that could not be made proves nothing.
 fn refused(error: LiveError) -> Failure {
     let exit = match error {
         LiveError::Option { .. } => Exit::Usage,
-        LiveError::Io { .. } | LiveError::NotReady { .. } => Exit::Undecided,
+        LiveError::Io { .. } | LiveError::NotReady { .. } | LiveError::NoSpark => Exit::Undecided,
     };
     Failure::new(exit, error.to_string())
 }

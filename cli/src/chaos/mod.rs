@@ -5,6 +5,7 @@
 
 mod actors;
 mod check;
+mod exporter;
 mod live;
 mod sim;
 

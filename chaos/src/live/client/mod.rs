@@ -5,6 +5,7 @@
 
 mod one;
 mod requests;
+mod rest;
 mod submitter;
 
 use std::{
@@ -32,6 +33,8 @@ pub struct ClientPlace {
     pub name: String,
     /// The masters, behind their proxies.
     pub masters: Vec<String>,
+    /// The masters' REST addresses, if it submits over REST; else empty.
+    pub rest: Vec<String>,
     /// When the run began, in microseconds since the machine started.
     pub began_us: u64,
     /// Where its part of the history goes.

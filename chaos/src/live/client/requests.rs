@@ -2,14 +2,18 @@
 
 use std::{
     io,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use interrex_client::control::{ClientError, ClientOptions, ControlClient};
-use interrex_proto::v1::DriverStatus;
+use interrex_proto::v1::{DriverSpec, DriverStatus};
 use serde_json::json;
 
-use super::Notes;
+use super::{
+    Notes,
+    rest::{RestClient, RestCreated},
+};
 use crate::{
     history::{Kind, Op},
     live::work::{JobKind, Site},
@@ -39,6 +43,8 @@ pub(in crate::live) enum Told {
 #[derive(Debug, Clone)]
 pub(in crate::live) struct Requests {
     client: ControlClient,
+    /// Where submissions go, if not to the other.
+    rest: Option<Arc<RestClient>>,
     notes: Notes,
     site: Site,
 }
@@ -52,9 +58,16 @@ impl Requests {
         let client = ControlClient::new(options).map_err(io::Error::other)?;
         Ok(Self {
             client,
+            rest: None,
             notes,
             site,
         })
+    }
+
+    /// The same, but submits over REST at these addresses of masters. Everything else stays as it was.
+    pub(super) fn over_rest(mut self, masters: &[String]) -> io::Result<Self> {
+        self.rest = Some(Arc::new(RestClient::new(masters)?));
+        Ok(self)
     }
 
     /// Says that a submission is about to be made.
@@ -72,6 +85,9 @@ impl Requests {
     /// The same, when it has been said.
     pub(in crate::live) async fn submit_begun(&self, id: &str, job: &JobKind) -> io::Result<Told> {
         let spec = job.spec(&self.site, id);
+        if let Some(rest) = &self.rest {
+            return self.submit_over(rest, id, &spec).await;
+        }
         let answer = persistently(|| self.client.submit(id, spec.clone())).await;
         match answer {
             Ok(answer) => {
@@ -85,6 +101,33 @@ impl Requests {
             }
             Err(why) => self.not_done(Op::Submit, id, &why),
         }
+    }
+
+    async fn submit_over(
+        &self,
+        rest: &RestClient,
+        id: &str,
+        spec: &DriverSpec,
+    ) -> io::Result<Told> {
+        let began = Instant::now();
+        let mut unknown = false;
+        let failed = loop {
+            match rest.submit(id, spec).await {
+                Ok(RestCreated { driver, replayed }) => {
+                    let value = json!({"driver": driver, "replayed": replayed, "over": "rest"});
+                    self.notes.note(Kind::Ok, Op::Submit, id, None, value)?;
+                    return Ok(Told::Ok);
+                }
+                Err(failed) => {
+                    unknown |= failed.unknown;
+                    if !failed.retryable || began.elapsed() >= GIVE_UP_AFTER {
+                        break failed;
+                    }
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        self.given_up(Op::Submit, id, unknown, &failed.reason)
     }
 
     /// Kills what was submitted under `id`.
@@ -128,12 +171,16 @@ impl Requests {
     }
 
     fn not_done(&self, op: Op, id: &str, why: &NotDone) -> io::Result<Told> {
-        let (kind, told) = if why.unknown {
+        self.given_up(op, id, why.unknown, &why.error.to_string())
+    }
+
+    fn given_up(&self, op: Op, id: &str, unknown: bool, reason: &str) -> io::Result<Told> {
+        let (kind, told) = if unknown {
             (Kind::Unknown, Told::Unknown)
         } else {
             (Kind::Fail, Told::Fail)
         };
-        let value = json!({"reason": why.error.to_string()});
+        let value = json!({"reason": reason});
         self.notes.note(kind, op, id, None, value)?;
         Ok(told)
     }

@@ -50,7 +50,10 @@ pub async fn run_submitter(options: SubmitterOptions) -> io::Result<()> {
     let place = &options.place;
     let mut term = signal(SignalKind::terminate())?;
     let notes = Notes::open(&place.name, Clock::began_at(place.began_us), &place.history)?;
-    let requests = Requests::new(&place.masters, notes, place.site.clone())?;
+    let mut requests = Requests::new(&place.masters, notes, place.site.clone())?;
+    if !place.rest.is_empty() {
+        requests = requests.over_rest(&place.rest)?;
+    }
     let mut chance = Chance::new(options.seed);
     let known = Known::default();
     let mut open: JoinSet<io::Result<()>> = JoinSet::new();

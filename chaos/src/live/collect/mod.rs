@@ -1,11 +1,16 @@
 //! Puts the history of a run together: what clients wrote, what the ledger says, what the masters' logs tell of
-//! leaders, and what the harness did. Pure over their texts, but for [`History`] of the run, which reads the files.
+//! leaders, the agents' of orders, and what the harness did. Pure over their texts, but for [`History`] of the run, which reads the files.
 
+mod agents;
 mod attempts;
 mod clients;
 mod logs;
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
 
 use super::{clock::Clock, journal::Journal, ledger, ledger::Gone, places::Places};
 use crate::history::{History, Kind, Op, Record};
@@ -19,6 +24,7 @@ pub(super) fn history(
     let clock = journal.clock();
     let end = clock.now();
     let mut records = journal.records();
+    let mut orders = BTreeMap::new();
     for path in files_in(&places.clients())? {
         records.extend(clients::records(&fs::read_to_string(&path)?, end));
     }
@@ -26,9 +32,18 @@ pub(super) fn history(
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         if name.starts_with('m') {
             records.extend(logs::records(&name, &fs::read_to_string(&path)?, clock));
+        } else if name.starts_with('w') {
+            orders.insert(
+                name.into_owned(),
+                agents::orders(&fs::read_to_string(&path)?),
+            );
         }
     }
-    records.extend(attempt_records(places, clock, gone)?);
+    let mut attempts = attempt_records(places, clock, gone)?;
+    for start in attempts.iter_mut().filter(|record| record.op == Op::Start) {
+        agents::add_heard(start, orders.get(&start.process));
+    }
+    records.extend(attempts);
     Ok(in_order(records))
 }
 
@@ -106,8 +121,19 @@ mod tests {
         "\n"
     );
 
+    const ORDERED: &str = concat!(
+        "not ours\n",
+        r#"{"timestamp":"2026-01-01T00:00:00Z","message":"ordered to start","work":"driver d1 attempt 1","epoch":1,"heard":1,"target":"interrex_agent::worker::pump"}"#,
+        "\n"
+    );
+
     /// The files of a run with this ledger, judged with these required faults.
     fn judged(ledger: &str, required: &[&str]) -> Judgement {
+        let (_dir, places) = files(ledger);
+        judge(&places, required)
+    }
+
+    fn files(ledger: &str) -> (tempfile::TempDir, Places) {
         let dir = tempfile::tempdir().unwrap();
         let places = Places::new(&LiveOptions {
             dir: dir.path().to_owned(),
@@ -118,8 +144,12 @@ mod tests {
         }
         fs::write(places.client_history("c1"), SUBMISSION).unwrap();
         fs::write(places.log("m1"), LEADING).unwrap();
-        fs::write(places.log("w1"), "not ours\n").unwrap();
+        fs::write(places.log("w1"), ORDERED).unwrap();
         fs::write(places.ledger().join("ledger.txt"), ledger).unwrap();
+        (dir, places)
+    }
+
+    fn judge(places: &Places, required: &[&str]) -> Judgement {
         let journal = Journal::new(Clock::began_at(0));
         let offer = json!({"cores": 4, "memory_mib": 4096});
         journal.push(Record {
@@ -141,7 +171,7 @@ mod tests {
         last.attempt = Some(1);
         last.value = json!({"driver": "d1", "state": "FINISHED"});
         journal.push(last);
-        let history = history(&places, &journal, &[]).unwrap();
+        let history = history(places, &journal, &[]).unwrap();
         let required: Vec<String> = required.iter().map(|name| (*name).to_owned()).collect();
         Judgement::of(&history, &required)
     }
@@ -165,6 +195,17 @@ mod tests {
         let judgement = judged("", &["leader-kill"]);
         assert_eq!(judgement.verdict, Verdict::Invalid);
         assert_eq!(judgement.violations()[0].check, "true-results");
+    }
+
+    #[test]
+    fn an_order_of_an_older_epoch_that_its_agent_has_obeyed_is_invalid() {
+        let (dir, places) = files(ATTEMPT);
+        let late = ORDERED.replace(r#""heard":1"#, r#""heard":2"#);
+        fs::write(places.log("w1"), late).unwrap();
+        let judgement = judge(&places, &["leader-kill"]);
+        drop(dir);
+        assert_eq!(judgement.verdict, Verdict::Invalid);
+        assert_eq!(judgement.violations()[0].check, "old-orders");
     }
 
     #[test]

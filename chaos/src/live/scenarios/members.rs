@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Changes the masters, again and again.
 pub(in crate::live) async fn churn(stage: &mut Stage<'_>) -> Result<(), LiveError> {
     let newcomer = format!("m{}", stage.masters().len() + 1);
-    stage.cluster.add_proxy(&newcomer).await?;
+    stage.cluster.add_proxies(&newcomer).await?;
     let mut present = false;
     in_turn(stage, &CHANGES, async |stage, name| {
         match name {

@@ -10,6 +10,7 @@ pub(super) mod points;
 pub(super) mod power;
 pub(super) mod restarts;
 pub(super) mod soak;
+pub(super) mod spark;
 
 use std::time::{Duration, Instant};
 
