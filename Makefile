@@ -12,8 +12,9 @@ BENCH ?= failover --rounds 20
 
 help:
 	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
-	@echo "make test     check format, lints and docs, and run every test; what CI runs"
-	@echo "make test-spark   fetch Spark from PyPI (800 MB, kept in ~/.cache/interrex/spark), and run real jobs on a cluster"
+	@echo "make test     check format, lints and docs, and run every test; what CI runs. Fetches Spark (800 MB) once,"
+	@echo "              for a few jobs of real Spark; INTERREX_SPARK_TESTS=0 make test does without"
+	@echo "make test-spark   everything that is tested with real Spark: failovers, cluster mode, allocation, sessions"
 	@echo "make test-ui  test the pages in a real browser (sets Chromium up)"
 	@echo "make fix      format, and apply what the linter can fix"
 	@echo "make docs     write what is made from code: docs/metrics.md and grafana/dashboards"
@@ -32,10 +33,11 @@ dev: build
 
 test: verify
 
-# Needs Java 17 and Python; fetches two lines of Spark once.
-test-spark: build
+# Needs a JDK (17) and Python; fetches two lines of Spark once. One cluster at a time.
+test-spark: setup
 	./scripts/fetch-spark.sh
-	INTERREX_SPARK_TESTS=1 $(CARGO) test -p interrex --test it -- --nocapture cluster::spark
+	$(CARGO) build -p interrex -p wordcount $(POINTS)
+	INTERREX_SPARK_TESTS=1 $(CARGO) test -p interrex $(POINTS) --test it -- --nocapture --test-threads 1 cluster::spark
 
 verify: setup lint unit
 
@@ -44,13 +46,16 @@ lint:
 	$(CARGO) clippy --workspace --all-targets $(POINTS) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
+# What is said about Spark is said again at the end, where it is seen.
 unit:
 	$(CARGO) build -p interrex -p wordcount $(POINTS)
-	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	@skipped=$$(./scripts/fetch-spark.sh --if-possible) || exit 1; \
+	[ -z "$$skipped" ] || { echo "$$skipped"; export INTERREX_SPARK_TESTS=0; }; \
+	if $(CARGO) nextest --version >/dev/null 2>&1; then \
 	  $(CARGO) nextest run --workspace $(POINTS) && $(CARGO) test --workspace --doc $(POINTS); \
 	else \
 	  $(CARGO) test --workspace $(POINTS); \
-	fi
+	fi && { [ -z "$$skipped" ] || echo "$$skipped"; }
 
 # One at a time: every test has a cluster and a browser of its own. INTERREX_UI_PICTURES=1 renews docs/screenshots.
 test-ui: build

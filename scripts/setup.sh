@@ -21,7 +21,19 @@ have protoc || missing="$missing protobuf-compiler"
 have etcd || missing="$missing etcd-server"
 # For tests of alerts and dashboards, which start their own as well.
 have promtool || missing="$missing prometheus"
-[ -z "$missing" ] && exit 0
+# For tests with real Spark, which are skipped without.
+spark=""
+if [ "${INTERREX_SPARK_TESTS:-}" != 0 ]; then
+  have java || spark="$spark openjdk-17-jre-headless"
+  python3 -c 'import ensurepip, venv' 2>/dev/null || spark="$spark python3 python3-venv"
+fi
+[ -z "$missing$spark" ] && exit 0
+can_install() { have apt-get && { [ "$(id -u)" = 0 ] || have sudo; }; }
+if [ -z "$missing" ] && ! can_install; then
+  say "install these to test with real Spark, too:$spark"
+  exit 0
+fi
+missing="$missing$spark"
 
 if ! have apt-get; then
   say "install these with your package manager:$missing"
@@ -44,5 +56,7 @@ if [ ! -e "$policy" ]; then
   trap '$as_root rm -f "$policy"' EXIT
 fi
 $as_root apt-get update -qq
+# Not every release of Debian and Ubuntu has it.
+apt-cache show openjdk-17-jre-headless >/dev/null 2>&1 || missing=$(echo "$missing" | sed 's/openjdk-17-jre/default-jre/')
 # shellcheck disable=SC2086 # one word a package
 DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing

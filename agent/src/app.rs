@@ -282,7 +282,6 @@ fn open_session(
             credentials: options.credentials.clone(),
             ..ChannelOptions::default()
         },
-        ..SessionOptions::default()
     };
     // Not the agent's own token: the last reports leave after that is cancelled.
     Ok(Session::spawn(session, CancellationToken::new())?)

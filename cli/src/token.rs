@@ -12,7 +12,7 @@ use crate::{
 /// Where the token is.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TokenArgs {
-    /// A file with the token to show to masters that want one; or set INTERREX_TOKEN to the token itself
+    /// A file with the token to show to masters that want one; or set `INTERREX_TOKEN` to the token itself
     #[arg(long, global = true, env = FILE_VARIABLE, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }

@@ -31,7 +31,7 @@ use crate::{
         spark_rpc::{
             SparkRpc,
             builds::Builds,
-            split::{Http2, split},
+            split::{Http1, Http2, split},
             takeover,
         },
     },
@@ -188,7 +188,11 @@ impl Master {
             OnEnd::Alarm,
             takeover::run(Arc::clone(&spark), patience),
         );
-        let incoming = split(rpc, spark, &tasks, servers_stop.clone());
+        let shared_port = split(rpc, spark, &tasks, servers_stop.clone());
+        let (incoming, http1) = shared_port.map_err(|source| StartError::Build {
+            part: "gRPC",
+            source: Box::new(source),
+        })?;
         tasks.spawn_detached(
             "grpc server",
             OnEnd::Alarm,
@@ -196,7 +200,7 @@ impl Master {
         );
         if let Some(rest) = rest {
             let router = rest::router(handle.clone(), options.rest.clone());
-            start_rest(router, rest, &tasks, &servers_stop)?;
+            start_rest(router, (rest, http1), &tasks, &servers_stop)?;
         }
         let watch = leader_watch::run(shared.leaders.clone(), tasks.stop().clone());
         tasks.spawn_detached("leader watch", OnEnd::Expected, watch);
@@ -273,10 +277,10 @@ impl Drop for RunningMaster {
     }
 }
 
-/// Serves Spark's submission API.
+/// Serves Spark's submission API, on its own port and to those who ask for it on the shared one.
 fn start_rest(
     router: Result<axum::Router, reqwest::Error>,
-    listener: std::net::TcpListener,
+    (listener, shared): (std::net::TcpListener, Http1),
     tasks: &Tasks,
     stop: &CancellationToken,
 ) -> Result<(), StartError> {
@@ -285,8 +289,10 @@ fn start_rest(
         source: Box::new(source),
     })?;
     let listener = tokio_listener(listener, "REST")?;
-    let serve = serve_rest(router, listener, stop.clone());
+    let serve = serve_rest(router.clone(), listener, stop.clone());
     tasks.spawn_detached("rest server", OnEnd::Alarm, serve);
+    let serve = serve_rest(router, shared, stop.clone());
+    tasks.spawn_detached("rest server of the shared port", OnEnd::Alarm, serve);
     Ok(())
 }
 
@@ -332,11 +338,11 @@ fn serve_rpc(
     }
 }
 
-async fn serve_rest(
-    router: axum::Router,
-    listener: tokio::net::TcpListener,
-    stop: CancellationToken,
-) {
+async fn serve_rest<L>(router: axum::Router, listener: L, stop: CancellationToken)
+where
+    L: axum::serve::Listener,
+    L::Addr: std::fmt::Debug,
+{
     let serve = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = serve.await {
         tracing::error!(%error, "the REST server failed");

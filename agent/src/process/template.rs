@@ -1,7 +1,8 @@
 //! What a program gets: its placeholders replaced, and its environment.
 //!
 //! `{{NAME}}` is replaced in the program, its arguments and the values of its environment; unknown names stay as they
-//! are. The same values come as `INTERREX_NAME` in the environment.
+//! are. The same values come as `INTERREX_NAME` in the environment. An argument that is `{{RESOURCES_FILE}}` is left out,
+//! together with the option before it, where there is no such file.
 
 use std::{collections::BTreeMap, env, path::Path};
 
@@ -16,6 +17,8 @@ use crate::{
 const INHERITED: [&str; 9] = [
     "PATH", "HOME", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR",
 ];
+/// The placeholder that has a value only where something has custom resources.
+const RESOURCES_FILE: &str = "RESOURCES_FILE";
 /// The search path where the agent itself has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -54,7 +57,7 @@ pub fn render(
     let mut values = values(launch, site);
     values.insert("WORK_DIR", directory.to_string_lossy().into_owned());
     if let Some(path) = resources_file {
-        values.insert("RESOURCES_FILE", path.to_string_lossy().into_owned());
+        values.insert(RESOURCES_FILE, path.to_string_lossy().into_owned());
     }
     let CommandLine {
         program,
@@ -84,7 +87,7 @@ pub fn render(
     environment.insert(TOKEN_VARIABLE.to_owned(), token.to_owned());
     Rendered {
         program: replace(program, &values),
-        args: args.iter().map(|arg| replace(arg, &values)).collect(),
+        args: arguments(args, &values),
         env: environment,
     }
 }
@@ -117,6 +120,22 @@ fn values(launch: &Launch, site: &Site) -> BTreeMap<&'static str, String> {
         }
     }
     values
+}
+
+fn arguments(args: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
+    let absent = |arg: &String| {
+        !values.contains_key(RESOURCES_FILE) && *arg == format!("{{{{{RESOURCES_FILE}}}}}")
+    };
+    let mut kept = Vec::with_capacity(args.len());
+    for arg in args {
+        if absent(arg) {
+            // The option that it is the value of.
+            kept.pop();
+        } else {
+            kept.push(replace(arg, values));
+        }
+    }
+    kept
 }
 
 /// One pass from left to right: what a value brings in is not looked at again.
@@ -189,6 +208,24 @@ mod tests {
         assert_eq!(rendered.program, "/opt/app-1/run");
         assert_eq!(rendered.args, ["3/2/4", "{{NOPE}} {{ 6"]);
         assert_eq!(rendered.env["WHERE"], "h1 http://h1:8081");
+    }
+
+    #[test]
+    fn the_option_for_a_file_of_resources_is_there_only_with_the_file() {
+        let mut launch = launch(WorkKey::executor("app-1", 3));
+        launch.command.args = [
+            "run",
+            "--resourcesFile",
+            "{{RESOURCES_FILE}}",
+            "--x",
+            "{{CORES}}",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        let args = |file| render(&launch, &site(), Path::new("/w"), file, "t").args;
+        assert_eq!(args(None), ["run", "--x", "2"]);
+        let with = ["run", "--resourcesFile", "/w/r.json", "--x", "2"];
+        assert_eq!(args(Some(Path::new("/w/r.json"))), with);
     }
 
     #[test]

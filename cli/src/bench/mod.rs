@@ -13,6 +13,7 @@ mod recover;
 mod report;
 mod schedule;
 mod snapshot;
+mod spark;
 mod submit;
 
 use clap::Subcommand;
@@ -31,8 +32,18 @@ Examples:
   interrex bench snapshot --drivers 100000
   interrex bench join --drivers 100000 --clients 64
   interrex bench agents --count 5000 --failover
+  interrex bench spark --spark-home /opt/spark-4.1.4
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
+
+const SPARK_EXAMPLES: &str = "\
+Example:
+  interrex bench spark --spark-home /opt/spark-4.1.4 --rounds 5
+
+A row a figure, medians in seconds. Needs Java and Python. Everything runs on this machine: as many masters of each, one \
+agent and one worker of 2 cores and 2 GiB, and one ZooKeeper for Spark's masters, from Spark's own jars.
+lost_to_the_leader_kill: how much longer a job stands still when its leader dies together with its only executor than when \
+the executor dies alone. Most of Spark's share is ZooKeeper's session (--zookeeper-session).";
 
 /// Options of `interrex bench`.
 #[derive(Debug, clap::Args)]
@@ -73,6 +84,9 @@ enum BenchCommand {
     /// What many agents cost the leader, and how punctual their heartbeats are
     #[command(after_help = "Example:\n  interrex bench agents --count 5000 --failover")]
     Agents(agents::AgentsArgs),
+    /// Jobs of unmodified Spark on Interrex and on Spark's own masters with ZooKeeper, side by side
+    #[command(after_help = SPARK_EXAMPLES)]
+    Spark(spark::SparkArgs),
 }
 
 /// Runs `interrex bench`.
@@ -86,5 +100,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Snapshot(args) => snapshot::run(args, format).await,
         BenchCommand::Join(args) => join::run(args, format).await,
         BenchCommand::Agents(args) => agents::run(args, format).await,
+        BenchCommand::Spark(args) => spark::run(args, format).await,
     }
 }

@@ -36,8 +36,6 @@ pub(super) struct Scratch(PathBuf);
 impl Own {
     /// Starts `masters` masters on `engine` and no agents: submissions stay queued, which is what is measured.
     pub(super) async fn start(masters: u16, engine: EngineKind) -> Result<Self, Failure> {
-        let dir = Scratch::new()?;
-        let block = Block::find()?;
         let size = Size {
             masters,
             agents: 0,
@@ -45,8 +43,31 @@ impl Own {
             cores: 1,
             memory: "1GiB".to_owned(),
         };
+        Self::of_size(size, Vec::new()).await
+    }
+
+    /// Starts `masters` masters, and one agent that offers so much and this installation of Spark.
+    pub(super) async fn for_spark(
+        masters: u16,
+        (cores, memory): (u32, String),
+        home: &Path,
+    ) -> Result<Self, Failure> {
+        let size = Size {
+            masters,
+            agents: 1,
+            engine: EngineKind::Raft,
+            cores,
+            memory,
+        };
+        Self::of_size(size, vec![home.to_owned()]).await
+    }
+
+    async fn of_size(size: Size, spark_homes: Vec<PathBuf>) -> Result<Self, Failure> {
+        let dir = Scratch::new()?;
+        let block = Block::find()?;
         let ports = Ports::from_base(block.base())?;
         let layout = Layout::new(dir.path().join("cluster"), size, ports)?;
+        let layout = layout.with_spark_homes(spark_homes);
         let cluster = LocalCluster::start(layout).await?;
         Ok(Self {
             cluster,

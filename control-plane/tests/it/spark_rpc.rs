@@ -549,7 +549,7 @@ async fn bad_input_is_answered_in_words_or_closed_and_nothing_else_notices() {
         .expect("in time")
         .expect("text");
     assert!(
-        answer.starts_with("HTTP/1.1 400") && answer.contains("6066"),
+        answer.starts_with("HTTP/1.1 400") && answer.contains("--rest"),
         "{answer}"
     );
     submit(&mut client(&master), "still-here").await;

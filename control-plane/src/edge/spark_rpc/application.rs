@@ -235,6 +235,8 @@ mod tests {
                 "{{CORES}}",
                 "--id",
                 "{{EXECUTOR_ID}}",
+                "--resourcesFile",
+                "{{RESOURCES_FILE}}",
             ]
         );
         assert_eq!(spec.command.env["SPARK_HOME"], "{{SPARK_HOME:3.5}}");

@@ -12,6 +12,8 @@ use interrex_spark_wire::message::{AppDescription, Command, ResourceProfile};
 /// The placeholder that an executor's `--worker-url` has.
 const WORKER_URL: &str = "{{WORKER_URL}}";
 const WORKER_URL_OPTION: &str = "--worker-url";
+/// What tells an executor the addresses of its custom resources; Spark's workers add it themselves.
+const RESOURCES_OPTION: [&str; 2] = ["--resourcesFile", "{{RESOURCES_FILE}}"];
 /// Where the options of the JVM begin: behind the class path and the size of the heap.
 const OPTIONS_AT: usize = 3;
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
@@ -47,6 +49,8 @@ pub(super) fn line(app: &AppDescription, line: &str) -> v1::CommandLine {
         }
         args.push(argument.clone());
     }
+    // An agent leaves this out where the executor has no resources of its own.
+    args.extend(RESOURCES_OPTION.map(str::to_owned));
     let mut env = app.command.environment.clone();
     env.insert("SPARK_HOME".to_owned(), home);
     env.insert("SPARK_LAUNCH_WITH_SCALA".to_owned(), "0".to_owned());
@@ -95,7 +99,11 @@ fn parts(command: &CommandLine, line: &str, main_class: &str) -> Option<Command>
     let class_path = command.args.get(1)?.strip_prefix(&own)?;
     let rest = command.args.get(OPTIONS_AT..)?;
     let main = rest.iter().position(|word| word == main_class)?;
-    let mut arguments = rest.get(main + 1..)?.to_vec();
+    let arguments = rest.get(main + 1..)?;
+    let mut arguments = arguments
+        .strip_suffix(&RESOURCES_OPTION.map(str::to_owned))
+        .unwrap_or(arguments)
+        .to_vec();
     arguments.extend([WORKER_URL_OPTION, WORKER_URL].map(str::to_owned));
     let mut environment = command.env.clone();
     environment.retain(|name, _| !OF_AGENT.contains(&name.as_str()));

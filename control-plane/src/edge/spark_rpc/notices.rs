@@ -39,7 +39,7 @@ pub(super) fn updated(executor: &ExecutorInfo) -> Option<Outbound> {
         state,
         message: Some(executor.message.clone()).filter(|m| !m.is_empty()),
         exit_status,
-        worker_host: (state == ExecutorState::Lost).then(|| executor.worker_host.clone()),
+        worker_host: is_of_worker(state).then(|| executor.worker_host.clone()),
     }))
 }
 
@@ -51,6 +51,18 @@ pub(super) fn as_it_is(executor: &ExecutorInfo) -> impl Iterator<Item = Outbound
     );
     let new = (!is_over).then(|| added(executor));
     new.into_iter().chain(updated(executor))
+}
+
+/// Whether the whole worker goes, and its files with it: then the driver gives up, or moves, what is there.
+fn is_of_worker(state: ExecutorState) -> bool {
+    match state {
+        ExecutorState::Lost | ExecutorState::Decommissioned => true,
+        ExecutorState::Launching
+        | ExecutorState::Running
+        | ExecutorState::Killed
+        | ExecutorState::Failed
+        | ExecutorState::Exited => false,
+    }
 }
 
 /// A worker that is gone with its files.
@@ -97,8 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lost_worker_makes_a_driver_drop_its_files() {
-        assert_eq!(change(&executor("LOST")).worker_host, Some("h1".to_owned()));
+    fn only_a_worker_that_goes_makes_a_driver_give_up_its_files() {
+        for state in ["LOST", "DECOMMISSIONED"] {
+            assert_eq!(change(&executor(state)).worker_host, Some("h1".to_owned()));
+        }
         assert_eq!(change(&executor("EXITED")).worker_host, None);
         assert_eq!(updated(&executor("KILLING")), None);
     }

@@ -1,10 +1,12 @@
-//! One port, two protocols: the first byte of a connection says whose it is.
+//! One port, three protocols: the first bytes of a connection say whose it is.
 //!
-//! A frame of Spark begins with the highest byte of an 8-byte length, which is zero; HTTP/2 begins with a letter. The
-//! byte is only looked at, never taken, so that whoever serves the connection finds it whole.
+//! A frame of Spark begins with the highest byte of an 8-byte length, which is zero; gRPC with `PRI`; a method of HTTP/1 is
+//! Spark's REST API, so that `spark-submit` needs one URL for everything. The bytes are only looked at, never taken, so
+//! that whoever serves the connection finds it whole.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::serve::Listener;
 use futures::Stream;
 use tokio::{
     io::AsyncWriteExt,
@@ -23,41 +25,107 @@ use crate::{
 /// Connections that have not said anything yet.
 const SILENT_MAX: usize = 1024;
 /// How long a connection may say nothing.
-const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections that may wait for the gRPC server to take them.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often to look for the second byte where the first leaves the protocol open.
+const SECOND_BYTE_PAUSE: Duration = Duration::from_millis(20);
+/// Connections that may wait for the gRPC server, or for the REST server, to take them.
 const WAITING_MAX: usize = 128;
 /// After an error of the listener: it is about file descriptors, and passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long the answer to somebody in the wrong place may take.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What HTTP/1 begins with, but for methods with a P, which are left to the gRPC server.
-const HTTP1_FIRST: &[u8] = b"GHDCOT";
-const HTTP1_REFUSAL: &str = "This port speaks gRPC and Spark's RPC. Spark's REST API is on port 6066, health and metrics on 8080 (see the master's --rest and --web).\n";
+const HTTP1_REFUSAL: &str = "This port speaks gRPC and Spark's RPC; this master serves no REST (--rest). Health and metrics are on 8080 (--web).\n";
 
 /// Connections for the gRPC server.
 pub(crate) type Http2 = std::pin::Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
 
-/// Accepts until `stop`; what is not Spark's comes out of the stream.
+/// Connections for the REST server.
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    connections: mpsc::Receiver<TcpStream>,
+    local: SocketAddr,
+}
+
+/// Where connections go that are not Spark's.
+#[derive(Debug, Clone)]
+struct Others {
+    http2: mpsc::Sender<TcpStream>,
+    http1: mpsc::Sender<TcpStream>,
+}
+
+/// What a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Spark,
+    Http1,
+    /// Or nothing that is known: the gRPC server finds the words.
+    Http2,
+}
+
+// === impl Http1 ===
+
+impl Listener for Http1 {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let Some(socket) = self.connections.recv().await else {
+                // This master stops, and so will the server.
+                return std::future::pending().await;
+            };
+            if let Ok(from) = socket.peer_addr() {
+                return (socket, from);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.local)
+    }
+}
+
+// === impl Speaks ===
+
+impl Speaks {
+    /// `None`: more must come.
+    fn of(first: &[u8]) -> Option<Self> {
+        match first {
+            [] | [b'P'] => None,
+            [0, ..] => Some(Self::Spark),
+            // POST, PUT and PATCH; gRPC begins with PRI.
+            [b'P', b'O' | b'U' | b'A', ..] => Some(Self::Http1),
+            [b'G' | b'H' | b'D' | b'C' | b'O' | b'T', ..] => Some(Self::Http1),
+            [_, ..] => Some(Self::Http2),
+        }
+    }
+}
+
+/// Accepts until `stop`; what is not Spark's comes out of the stream and the listener. A listener that is dropped refuses.
 pub(crate) fn split(
     listener: TcpListener,
     spark: Arc<SparkRpc>,
     tasks: &Tasks,
     stop: CancellationToken,
-) -> Http2 {
+) -> io::Result<(Http2, Http1)> {
+    let local = listener.local_addr()?;
     let (http2, rx) = mpsc::channel(WAITING_MAX);
-    let work = accept(listener, spark, http2, tasks.clone(), stop);
+    let (http1, connections) = mpsc::channel(WAITING_MAX);
+    let others = Others { http2, http1 };
+    let work = accept(listener, spark, others, tasks.clone(), stop);
     tasks.spawn_detached("accept", OnEnd::Alarm, work);
-    Box::pin(futures::stream::unfold(rx, |mut rx| async move {
+    let http2 = futures::stream::unfold(rx, |mut rx| async move {
         let socket = rx.recv().await?;
         Some((Ok(socket), rx))
-    }))
+    });
+    Ok((Box::pin(http2), Http1 { connections, local }))
 }
 
 async fn accept(
     listener: TcpListener,
     spark: Arc<SparkRpc>,
-    http2: mpsc::Sender<TcpStream>,
+    others: Others,
     tasks: Tasks,
     stop: CancellationToken,
 ) {
@@ -82,8 +150,7 @@ async fn accept(
             metrics::refused(Queue::NewConnections);
             continue;
         };
-        let (spark, http2) = (Arc::clone(&spark), http2.clone());
-        let work = route(socket, permit, spark, http2);
+        let work = route(socket, permit, Arc::clone(&spark), others.clone());
         let stop = stop.clone();
         tasks.spawn_detached("new connection", OnEnd::Expected, async move {
             stop.run_until_cancelled(work).await;
@@ -95,21 +162,38 @@ async fn route(
     socket: TcpStream,
     permit: OwnedSemaphorePermit,
     spark: Arc<SparkRpc>,
-    http2: mpsc::Sender<TcpStream>,
+    others: Others,
 ) {
-    let mut first = [0];
-    match timeout(FIRST_BYTE_TIMEOUT, socket.peek(&mut first)).await {
-        Ok(Ok(1..)) => {}
-        // A port scan, or a health check of a load balancer.
-        Ok(Ok(0) | Err(_)) | Err(_) => return,
-    }
+    // Nothing comes from a port scan, or a health check of a load balancer.
+    let Ok(Some(speaks)) = timeout(FIRST_BYTES_TIMEOUT, spoken(&socket)).await else {
+        return;
+    };
     drop(permit);
-    if first == [0] {
-        spark.accept(socket);
-    } else if HTTP1_FIRST.contains(&first[0]) {
-        refuse_http1(socket).await;
-    } else if http2.send(socket).await.is_err() {
-        tracing::debug!("the gRPC server has stopped");
+    match speaks {
+        Speaks::Spark => spark.accept(socket),
+        Speaks::Http1 => {
+            if let Err(mpsc::error::SendError(socket)) = others.http1.send(socket).await {
+                refuse_http1(socket).await;
+            }
+        }
+        Speaks::Http2 => {
+            if others.http2.send(socket).await.is_err() {
+                tracing::debug!("the gRPC server has stopped");
+            }
+        }
+    }
+}
+
+/// What a connection speaks; `None`: it has gone.
+async fn spoken(socket: &TcpStream) -> Option<Speaks> {
+    let mut first = [0; 2];
+    loop {
+        let there = socket.peek(&mut first).await.ok()?;
+        let come = first.get(..there).filter(|come| !come.is_empty())?;
+        if let Some(speaks) = Speaks::of(come) {
+            return Some(speaks);
+        }
+        sleep(SECOND_BYTE_PAUSE).await;
     }
 }
 
@@ -125,5 +209,25 @@ async fn refuse_http1(mut socket: TcpStream) {
     });
     if !matches!(answered.await, Ok(Ok(()))) {
         tracing::debug!("somebody who spoke HTTP/1 has gone");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_say_whose_a_connection_is() {
+        assert_eq!(Speaks::of(&[0]), Some(Speaks::Spark));
+        assert_eq!(Speaks::of(b"PRI * HTTP/2.0"), Some(Speaks::Http2));
+        for method in ["GET /", "POST /", "PUT /", "DELETE /"] {
+            assert_eq!(
+                Speaks::of(method.as_bytes()),
+                Some(Speaks::Http1),
+                "{method}"
+            );
+        }
+        assert_eq!(Speaks::of(b"P"), None);
+        assert_eq!(Speaks::of(&[0x16, 3]), Some(Speaks::Http2));
     }
 }
