@@ -31,11 +31,11 @@ fn faults() -> Row {
                 ("0", "standby", "text"),
                 ("1", "leads", "green"),
             ])
-            .query("{{instance}}", "interrex_is_leader{@}"),
+            .instances("interrex_is_leader"),
             Panel::series("Restarts", Unit::Count, "Processes whose start time has changed.")
                 .query("{{instance}}", "changes(process_start_time_seconds{@}[$__rate_interval])"),
             Panel::series("Epoch", Unit::Count, "As each master and agent knows it. It never falls, on any of them.")
-                .query("{{instance}}", "interrex_epoch{@}")
+                .instances("interrex_epoch")
                 .query("{{instance}} (agent)", "interrex_session_attached_epoch{@} > 0"),
             Panel::series("Slow disks and full ones", Unit::Count, "1: appends take too long. Handed over: leadership left because of it.")
                 .query("{{instance}} slow", "interrex_raft_disk_slow{@}")
@@ -59,7 +59,7 @@ fn promises() -> Row {
                     r#"sum by (result) (rate(interrex_submissions_total{@,result!~"accepted|replayed"}[$__rate_interval]))"#,
                 ),
             Panel::series("Stale orders refused", Unit::Count, "The fence at work: orders of a deposed leader that agents did not obey.")
-                .query("{{kind}}", "sum by (kind) (increase(interrex_stale_messages_total{@}[$__rate_interval]))"),
+                .increases("kind", "interrex_stale_messages_total"),
             Panel::series("Cores booked and held", Unit::Count, "As the leader has booked them and as agents hold them. The two meet again after every fault.")
                 .query("booked", r#"sum(interrex_cores{@,state="used"})"#)
                 .query("held", r#"sum(interrex_agent_cores{@,state="used"})"#),
@@ -86,11 +86,11 @@ fn healing() -> Row {
                     "increase(interrex_session_reattach_duration_seconds_sum{@}[$__rate_interval]) / increase(interrex_session_reattach_duration_seconds_count{@}[$__rate_interval])",
                 ),
             Panel::series("Reports that wait", Unit::Count, "Rises while there is no leader, and falls to zero when there is one.")
-                .query("{{instance}}", "interrex_agent_outbox_depth{@}"),
+                .instances("interrex_agent_outbox_depth"),
             Panel::series("Lag of masters that came back", Unit::Count, "Falls to zero when they have caught up.")
                 .query("{{peer}}", "max by (peer) (interrex_raft_replication_lag_entries{@})"),
             Panel::stacked("Workers", Unit::Count, "All ALIVE again after every fault.")
-                .query("{{state}}", "sum by (state) (interrex_workers{@})"),
+                .summed("state", "interrex_workers"),
         ],
     }
 }

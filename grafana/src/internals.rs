@@ -32,7 +32,7 @@ fn raft() -> Row {
         title: "Raft",
         panels: vec![
             Panel::series("Term", Unit::Count, "Rises with every election that anybody tries. The same on all masters but for moments.")
-                .query("{{instance}}", "interrex_raft_term{@}"),
+                .instances("interrex_raft_term"),
             Panel::series(
                 "Log",
                 Unit::Count,
@@ -52,7 +52,7 @@ fn raft() -> Row {
                 Unit::Seconds,
                 "How long ago a quorum last confirmed the leader. It steps down at 0.3 s; stay far below.",
             )
-            .query("{{instance}}", "interrex_last_quorum_ack_age_seconds{@}")
+            .instances("interrex_last_quorum_ack_age_seconds")
             .limits(0.15, 0.3),
             Panel::series("Heartbeat to peers", Unit::Seconds, "From a heartbeat until the peer has taken it.")
                 .percentiles("interrex_raft_peer_rtt_seconds", "peer"),
@@ -80,7 +80,7 @@ fn disk() -> Row {
             Panel::series("Apply", Unit::Seconds, "Putting a group of entries into the records.")
                 .percentiles("interrex_raft_apply_duration_seconds", "instance"),
             Panel::series("Log size", Unit::Bytes, "On the disk. Falls when a snapshot lets the log be cut.")
-                .query("{{instance}}", "interrex_raft_log_bytes{@}"),
+                .instances("interrex_raft_log_bytes"),
             Panel::series(
                 "Entries since the snapshot",
                 Unit::Count,
@@ -88,16 +88,10 @@ fn disk() -> Row {
             )
             .query("{{instance}}", "interrex_raft_last_index{@} - interrex_raft_snapshot_index{@}"),
             Panel::series("Age of the snapshot", Unit::Seconds, "Of the newest that raft took by itself. None is normal for a small log.")
-                .query("{{instance}}", "interrex_snapshot_age_seconds{@}"),
+                .instances("interrex_snapshot_age_seconds"),
             Panel::series("Snapshots", Unit::Seconds, "Mean time to write one, and to take one over from the leader. Empty while there is none.")
-                .query(
-                    "write",
-                    "sum(rate(interrex_raft_snapshot_build_duration_seconds_sum{@}[$__rate_interval])) / sum(rate(interrex_raft_snapshot_build_duration_seconds_count{@}[$__rate_interval]))",
-                )
-                .query(
-                    "take over",
-                    "sum(rate(interrex_raft_snapshot_install_duration_seconds_sum{@}[$__rate_interval])) / sum(rate(interrex_raft_snapshot_install_duration_seconds_count{@}[$__rate_interval]))",
-                ),
+                .mean("write", "interrex_raft_snapshot_build_duration_seconds")
+                .mean("take over", "interrex_raft_snapshot_install_duration_seconds"),
             Panel::series(
                 "Trouble with disks",
                 Unit::Count,
@@ -117,15 +111,12 @@ fn store() -> Row {
             Panel::series("Operations", Unit::Seconds, "Commits, confirmations for reads, and openings of epochs, whatever the engine.")
                 .percentiles("interrex_store_op_duration_seconds", "op"),
             Panel::series("Rate", Unit::PerSecond, "Operations of the store a second.")
-                .query("{{op}}", "sum by (op) (rate(interrex_store_op_duration_seconds_count{@}[$__rate_interval]))"),
+                .rates("op", "interrex_store_op_duration_seconds_count"),
             Panel::series("Changes in one commit", Unit::Count, "Group commit: the more clients at a time, the more share one write.")
-                .query(
-                    "mean",
-                    "sum(rate(interrex_commit_batch_mutations_sum{@}[$__rate_interval])) / sum(rate(interrex_commit_batch_mutations_count{@}[$__rate_interval]))",
-                ),
-            Panel::series("Size", Unit::Bytes, "What the records take.").query("{{instance}}", "interrex_store_size_bytes{@}"),
+                .mean("mean", "interrex_commit_batch_mutations"),
+            Panel::series("Size", Unit::Bytes, "What the records take.").instances("interrex_store_size_bytes"),
             Panel::series("Failed commits", Unit::Count, "Each of them ended a leadership.")
-                .query("{{reason}}", "sum by (reason) (increase(interrex_commit_failures_total{@}[$__rate_interval]))"),
+                .increases("reason", "interrex_commit_failures_total"),
             Panel::series(
                 "etcd lease",
                 Unit::Seconds,
@@ -145,11 +136,11 @@ fn calls() -> Row {
         title: "Calls",
         panels: vec![
             Panel::series("gRPC calls", Unit::PerSecond, "Calls of the control API by method.")
-                .query("{{method}}", "sum by (method) (rate(interrex_grpc_handled_total{@}[$__rate_interval]))"),
+                .rates("method", "interrex_grpc_handled_total"),
             Panel::series("gRPC time", Unit::Seconds, "Time to answer; `Wait` and `WatchEvents` wait by design.")
                 .percentiles("interrex_grpc_handling_seconds", "method"),
             Panel::series("gRPC codes", Unit::PerSecond, "How calls ended. UNAVAILABLE: asked a standby, which names the leader.")
-                .query("{{code}}", "sum by (code) (rate(interrex_grpc_handled_total{@}[$__rate_interval]))"),
+                .rates("code", "interrex_grpc_handled_total"),
             Panel::series("REST requests", Unit::PerSecond, "Requests of Spark's submission API by endpoint and status.")
                 .query("{{endpoint}} {{status}}", "sum by (endpoint, status) (rate(interrex_http_handled_total{@}[$__rate_interval]))"),
             Panel::series("REST time", Unit::Seconds, "Time to answer a request of the submission API.")
@@ -159,7 +150,7 @@ fn calls() -> Row {
                 Unit::PerSecond,
                 "Reads ask the quorum whether this master still leads. `unanswered` and `deposed` should be rare.",
             )
-            .query("{{result}}", "sum by (result) (rate(interrex_leader_checks_total{@}[$__rate_interval]))"),
+            .rates("result", "interrex_leader_checks_total"),
         ],
     }
 }
@@ -185,20 +176,14 @@ fn recovery() -> Row {
             ),
             Panel::series("Elected to serving", Unit::Seconds, "Mean time to read everything back and serve. Empty while the leader stays.")
                 .wide(6)
-                .query(
-                    "mean",
-                    "sum(increase(interrex_recovery_duration_seconds_sum{@}[$__rate_interval])) / sum(increase(interrex_recovery_duration_seconds_count{@}[$__rate_interval]))",
-                ),
+                .mean("mean", "interrex_recovery_duration_seconds"),
             Panel::series(
                 "Serving to reconciled",
                 Unit::Seconds,
                 "Mean time until every known worker has reported or was given up. Work goes on meanwhile. Empty while the leader stays.",
             )
             .wide(6)
-            .query(
-                "mean",
-                "sum(increase(interrex_reconciliation_duration_seconds_sum{@}[$__rate_interval])) / sum(increase(interrex_reconciliation_duration_seconds_count{@}[$__rate_interval]))",
-            ),
+            .mean("mean", "interrex_reconciliation_duration_seconds"),
             Panel::series("Records read back", Unit::Count, "By new leaders, by kind; quarantined ones could not be read.")
                 .wide(12)
                 .query(
@@ -207,7 +192,7 @@ fn recovery() -> Row {
                 ),
             Panel::series("Workers asked for a full report", Unit::Count, "By reason. `differs`: a heartbeat did not match what is recorded.")
                 .wide(12)
-                .query("{{reason}}", "sum by (reason) (increase(interrex_reregistrations_asked_total{@}[$__rate_interval]))"),
+                .increases("reason", "interrex_reregistrations_asked_total"),
         ],
     }
 }
@@ -221,14 +206,14 @@ fn event_loop() -> Row {
             Panel::series("Turns", Unit::Seconds, "How long it was busy with what woke it up; the scheduler's decisions are in here.")
                 .percentiles("interrex_event_loop_turn_duration_seconds", "event"),
             Panel::series("Busy", Unit::Ratio, "Share of its time that the loop was busy, by what for. At 1 it is the bottleneck.")
-                .query("{{event}}", "sum by (event) (rate(interrex_event_loop_turn_duration_seconds_sum{@}[$__rate_interval]))"),
+                .rates("event", "interrex_event_loop_turn_duration_seconds_sum"),
             Panel::series("Silence", Unit::Seconds, "How long ago each master's loop last turned; `/livez` fails at 10 s.")
-                .query("{{instance}}", "interrex_loop_silence_seconds{@}")
+                .instances("interrex_loop_silence_seconds")
                 .limits(2.0, 10.0),
             Panel::series("Queues", Unit::Ratio, "How full each bounded queue of masters and agents is.")
                 .query("{{queue}}", "max by (queue) (interrex_queue_depth{@} / (interrex_queue_limit{@} > 0))"),
             Panel::series("Reports that changed nothing", Unit::PerSecond, "Repeated and late ones are normal; `refused` and `unknown` should be rare.")
-                .query("{{reason}}", "sum by (reason) (rate(interrex_events_ignored_total{@}[$__rate_interval]))"),
+                .rates("reason", "interrex_events_ignored_total"),
         ],
     }
 }
@@ -242,13 +227,13 @@ fn sessions() -> Row {
             Panel::series("Registrations", Unit::PerSecond, "Of workers and applications, by result.")
                 .query("{{kind}} {{result}}", "sum by (kind, result) (rate(interrex_registrations_total{@}[$__rate_interval]))"),
             Panel::series("Streams that masters closed", Unit::Count, "`slow`: the peer did not read; `replaced`: it came back on another one.")
-                .query("{{reason}}", "sum by (reason) (increase(interrex_sessions_closed_total{@}[$__rate_interval]))"),
+                .increases("reason", "interrex_sessions_closed_total"),
             Panel::series("Orders without a receiver", Unit::PerSecond, "Derived again when the peer is back.")
                 .query("{{kind}}", "sum by (kind) (rate(interrex_effects_dropped_total{@}[$__rate_interval])) > 0 or on () vector(0)"),
             Panel::series("Frames that made no sense", Unit::PerSecond, "Dropped. Normally none: another version, or something that is no agent.")
                 .query("{{instance}}", "rate(interrex_frames_dropped_total{@}[$__rate_interval])"),
             Panel::series("Events", Unit::PerSecond, "Entries of the event log by kind: what happens in the cluster.")
-                .query("{{kind}}", "sum by (kind) (rate(interrex_events_total{@}[$__rate_interval]))"),
+                .rates("kind", "interrex_events_total"),
         ],
     }
 }
@@ -258,22 +243,22 @@ fn agents() -> Row {
         title: "Agents",
         panels: vec![
             Panel::stacked("Processes", Unit::Count, "By state. `waiting`: for room, or for an earlier attempt to end.")
-                .query("{{state}}", "sum by (state) (interrex_agent_processes{@})"),
+                .summed("state", "interrex_agent_processes"),
             Panel::series("Launches", Unit::PerSecond, "Processes that were to be started, by what came of it.")
-                .query("{{result}}", "sum by (result) (rate(interrex_agent_launches_total{@}[$__rate_interval]))"),
+                .rates("result", "interrex_agent_launches_total"),
             Panel::series("Reports not acknowledged", Unit::Count, "Kept on the agent's disk until a master has them. Grows while there is no leader.")
-                .query("{{instance}}", "interrex_agent_outbox_depth{@}"),
+                .instances("interrex_agent_outbox_depth"),
             Panel::series("Epoch that agents follow", Unit::Count, "All on one line, but for the moment of a failover; 0: attached to nobody.")
-                .query("{{instance}}", "interrex_session_attached_epoch{@}"),
+                .instances("interrex_session_attached_epoch"),
             Panel::series("Reattachments", Unit::Count, "Agents that found a leader again after losing one, and hints that they followed.")
                 .query("reattached", "sum(increase(interrex_session_reattaches_total{@}[$__rate_interval]))")
                 .query("hints followed", "sum(increase(interrex_session_redirects_followed_total{@}[$__rate_interval]))")
                 .query("failovers seen", "max(increase(interrex_failovers_seen_total{@}[$__rate_interval]))"),
-            Panel::series("Accepting work", Unit::Count, "1: yes. 0: the disk is too full.").query("{{instance}}", "interrex_agent_accepting{@}"),
+            Panel::series("Accepting work", Unit::Count, "1: yes. 0: the disk is too full.").instances("interrex_agent_accepting"),
             Panel::stacked("Cores", Unit::Count, "Offered by agents: used and free, as they see it themselves.")
-                .query("{{state}}", "sum by (state) (interrex_agent_cores{@})"),
+                .summed("state", "interrex_agent_cores"),
             Panel::series("Work directories", Unit::Bytes, "What the directories of drivers and executors hold.")
-                .query("{{instance}}", "interrex_agent_work_bytes{@}"),
+                .instances("interrex_agent_work_bytes"),
             Panel::series("Ended for a lost lease", Unit::Count, "At-most-once attempts that were ended because no leader acknowledged their agent for too long.")
                 .query("{{instance}}", "increase(interrex_agent_lease_ends_total{@}[$__rate_interval])"),
         ],
@@ -289,7 +274,7 @@ fn processes() -> Row {
                 "rate(process_cpu_seconds_total{@}[$__rate_interval])",
             ),
             Panel::series("Memory", Unit::Bytes, "Resident memory.")
-                .query("{{instance}}", "process_resident_memory_bytes{@}"),
+                .instances("process_resident_memory_bytes"),
             Panel::series(
                 "Open files",
                 Unit::Ratio,

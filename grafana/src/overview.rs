@@ -54,17 +54,14 @@ fn leadership() -> Row {
                 "One bar a master. At every moment one of them should be green.",
                 &[("0", "standby", "text"), ("1", "leads", "green")],
             )
-            .query("{{instance}}", "interrex_is_leader{@}"),
+            .instances("interrex_is_leader"),
             Panel::series(
                 "Time without a leader",
                 Unit::Seconds,
                 "How long masters knew no leader before they knew one again, per change. About half a second after a crash, some tens of milliseconds when leadership is handed over. Empty while the leader stays.",
             )
             .wide(12)
-            .query(
-                "mean",
-                "sum(increase(interrex_election_duration_seconds_sum{@}[$__rate_interval])) / sum(increase(interrex_election_duration_seconds_count{@}[$__rate_interval]))",
-            ),
+            .mean("mean", "interrex_election_duration_seconds"),
         ],
     }
 }
@@ -81,15 +78,15 @@ fn jobs() -> Row {
             Panel::stacked("Applications", Unit::Count, "Applications that are not over, by state. WAITING: no executor yet.")
                 .query("{{state}}", r#"sum by (state) (interrex_apps{@,state=~"WAITING|RUNNING"})"#),
             Panel::stacked("Executors", Unit::Count, "Executors that are recorded, by state.")
-                .query("{{state}}", "sum by (state) (interrex_executors{@})"),
+                .summed("state", "interrex_executors"),
             Panel::series(
                 "Submissions",
                 Unit::PerSecond,
                 "Answered submissions by result. `replayed` are retries that found their first try: normal around a failover.",
             )
-            .query("{{result}}", "sum by (result) (rate(interrex_submissions_total{@}[$__rate_interval]))"),
+            .rates("result", "interrex_submissions_total"),
             Panel::series("Submissions by way in", Unit::PerSecond, "gRPC (`interrex submit`) and REST (`spark-submit`).")
-                .query("{{source}}", "sum by (source) (rate(interrex_submissions_total{@}[$__rate_interval]))"),
+                .rates("source", "interrex_submissions_total"),
             Panel::series(
                 "Longest wait now",
                 Unit::Seconds,
@@ -145,21 +142,21 @@ fn capacity() -> Row {
                 Unit::Count,
                 "Workers by state. DECOMMISSIONED: being drained. UNKNOWN: not heard of since the last failover.",
             )
-            .query("{{state}}", "sum by (state) (interrex_workers{@})"),
+            .summed("state", "interrex_workers"),
             Panel::stacked("Cores", Unit::Count, "Cores of living workers: used and free.")
-                .query("{{state}}", "sum by (state) (interrex_cores{@})"),
+                .summed("state", "interrex_cores"),
             Panel::stacked("Memory", Unit::Bytes, "Memory of living workers: used and free.")
-                .query("{{state}}", "sum by (state) (interrex_memory_bytes{@})"),
+                .summed("state", "interrex_memory_bytes"),
             Panel::series(
                 "Share of drivers that need executors",
                 Unit::Count,
                 "Cores that such drivers hold, and the most they may hold together, so that their applications keep room.",
             )
-            .query("{{state}}", "sum by (state) (interrex_driver_share_cores{@})"),
+            .summed("state", "interrex_driver_share_cores"),
             Panel::series("Agents' disks", Unit::Bytes, "What is left where work directories are. An agent takes no work when it runs short.")
-                .query("{{instance}}", "interrex_agent_disk_free_bytes{@}"),
+                .instances("interrex_agent_disk_free_bytes"),
             Panel::series("Masters' disks", Unit::Bytes, "What is left on the disks of the data directories (Raft).")
-                .query("{{instance}}", "interrex_raft_disk_free_bytes{@}"),
+                .instances("interrex_raft_disk_free_bytes"),
         ],
     }
 }

@@ -45,7 +45,8 @@ pub(crate) struct Panel {
     look: Look,
     width: u64,
     height: u64,
-    queries: Vec<(&'static str, String)>,
+    /// The names of their series, and the expressions.
+    queries: Vec<(String, String)>,
     /// From there it is coloured: as a warning, and as trouble.
     limits: Option<(f64, f64)>,
     /// Words for values.
@@ -122,37 +123,55 @@ impl Panel {
     }
 
     /// Another query; `legend` names its series.
-    pub(crate) fn query(mut self, legend: &'static str, expression: &str) -> Self {
-        self.queries.push((legend, with_matchers(expression)));
+    pub(crate) fn query(mut self, legend: &str, expression: &str) -> Self {
+        self.queries
+            .push((legend.to_owned(), with_matchers(expression)));
         self
     }
 
-    /// Percentiles (50 and 99) of a histogram over all that `by` tells apart.
-    pub(crate) fn percentiles(mut self, histogram: &str, by: &'static str) -> Self {
-        let (groups, legends) = match by {
-            "" => (String::from("le"), ["p50", "p99"]),
-            "instance" => (
-                String::from("le, instance"),
-                ["{{instance}} p50", "{{instance}} p99"],
-            ),
-            "kind" => (String::from("le, kind"), ["{{kind}} p50", "{{kind}} p99"]),
-            "peer" => (String::from("le, peer"), ["{{peer}} p50", "{{peer}} p99"]),
-            "op" => (String::from("le, op"), ["{{op}} p50", "{{op}} p99"]),
-            "event" => (
-                String::from("le, event"),
-                ["{{event}} p50", "{{event}} p99"],
-            ),
-            "method" => (
-                String::from("le, method"),
-                ["{{method}} p50", "{{method}} p99"],
-            ),
-            other => (format!("le, {other}"), ["p50", "p99"]),
+    /// A gauge of each process.
+    pub(crate) fn instances(self, metric: &str) -> Self {
+        self.query("{{instance}}", &format!("{metric}{{@}}"))
+    }
+
+    /// A gauge, added up over all processes for each value of `label`.
+    pub(crate) fn summed(self, label: &str, metric: &str) -> Self {
+        self.by(label, &format!("{metric}{{@}}"))
+    }
+
+    /// A counter a second, for each value of `label`.
+    pub(crate) fn rates(self, label: &str, metric: &str) -> Self {
+        self.by(label, &format!("rate({metric}{{@}}[$__rate_interval])"))
+    }
+
+    /// How much a counter has grown from point to point, for each value of `label`.
+    pub(crate) fn increases(self, label: &str, metric: &str) -> Self {
+        self.by(label, &format!("increase({metric}{{@}}[$__rate_interval])"))
+    }
+
+    /// The mean of what a histogram has taken in from point to point.
+    pub(crate) fn mean(self, legend: &str, histogram: &str) -> Self {
+        let sum = |part: &str| format!("sum(rate({histogram}_{part}{{@}}[$__rate_interval]))");
+        self.query(legend, &format!("{} / {}", sum("sum"), sum("count")))
+    }
+
+    fn by(self, label: &str, expression: &str) -> Self {
+        let sum = format!("sum by ({label}) ({expression})");
+        self.query(&format!("{{{{{label}}}}}"), &sum)
+    }
+
+    /// Percentiles (50 and 99) of a histogram over all that `by` tells apart; empty: nothing.
+    pub(crate) fn percentiles(mut self, histogram: &str, by: &str) -> Self {
+        let (groups, of) = match by {
+            "" => (String::from("le"), String::new()),
+            label => (format!("le, {label}"), format!("{{{{{label}}}}} ")),
         };
         let (name, matchers) = histogram.split_once('{').unwrap_or((histogram, "@}"));
-        for (share, legend) in ["0.5", "0.99"].into_iter().zip(legends) {
+        for (share, words) in [("0.5", "p50"), ("0.99", "p99")] {
             let rate =
                 format!("sum by ({groups}) (rate({name}_bucket{{{matchers}[$__rate_interval]))");
-            self = self.query(legend, &format!("histogram_quantile({share}, {rate})"));
+            let quantile = format!("histogram_quantile({share}, {rate})");
+            self = self.query(&format!("{of}{words}"), &quantile);
         }
         self
     }
