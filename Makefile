@@ -8,14 +8,14 @@ POINTS := --features interrex/kill-points
 DEV ?=
 BENCH ?= failover --rounds 20
 
-.PHONY: help setup dev build test test-spark test-ui verify lint unit fix bench dashboards docs dashboards-schema
+.PHONY: help setup dev build test test-spark test-ui verify lint unit ui fix bench dashboards docs dashboards-schema
 
 help:
 	@echo "make dev      build, and run 3 masters and 2 agents on this machine (Ctrl-C stops them)"
 	@echo "make test     check format, lints and docs, and run every test; what CI runs. Fetches Spark (800 MB) once,"
 	@echo "              for a few jobs of real Spark; INTERREX_SPARK_TESTS=0 make test does without"
 	@echo "make test-spark   everything that is tested with real Spark: failovers, cluster mode, allocation, sessions"
-	@echo "make test-ui  test the pages in a real browser (sets Chromium up)"
+	@echo "make test-ui  test the pages in a real browser alone; a part of make test where Chromium can be set up"
 	@echo "make fix      format, and apply what the linter can fix"
 	@echo "make docs     write what is made from code: docs/metrics.md and grafana/dashboards"
 	@echo "make bench    build for speed and measure: make bench BENCH=\"submit --clients 1,16\""
@@ -39,7 +39,7 @@ test-spark: setup
 	$(CARGO) build -p interrex -p wordcount $(POINTS)
 	INTERREX_SPARK_TESTS=1 $(CARGO) test -p interrex $(POINTS) --test it -- --nocapture --test-threads 1 cluster::spark
 
-verify: setup lint unit
+verify: setup lint unit ui
 
 lint:
 	$(CARGO) fmt --all -- --check
@@ -56,6 +56,18 @@ unit:
 	else \
 	  $(CARGO) test --workspace $(POINTS); \
 	fi && { [ -z "$$skipped" ] || echo "$$skipped"; }
+
+# The pages in a real browser, where one can be had; with the binaries of `unit`.
+ui:
+	@if ./scripts/setup-ui.sh; then \
+	  if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	    $(CARGO) nextest run --workspace $(POINTS) --run-ignored only -E 'package(interrex) & test(/^ui::/)'; \
+	  else \
+	    $(CARGO) test --workspace $(POINTS) --test it -- --ignored --test-threads 1 ui::; \
+	  fi; \
+	else \
+	  echo "skipped: the tests of pages in a browser: Chromium, its driver or axe cannot be set up here (see above)"; \
+	fi
 
 # One at a time: every test has a cluster and a browser of its own. INTERREX_UI_PICTURES=1 renews docs/screenshots.
 test-ui: build

@@ -2,24 +2,14 @@
 
 mod failover;
 mod keyboard;
+mod many;
 mod pages;
 mod webdriver;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use interrex_client::control::{ClientOptions, ControlClient};
-use interrex_proto::v1;
-
-use self::webdriver::Browser;
+use self::webdriver::{Browser, Screen};
 use crate::support::{Cluster, wait_for};
-
-/// How long one submission may take: on a busy machine leadership moves more than once meanwhile.
-const SUBMIT_DEADLINE: Duration = Duration::from_secs(180);
-/// Submissions on their way at the same time.
-const SUBMITTERS: usize = 32;
 
 /// Where pictures are kept: in the documentation when asked for, else where they are in nobody's way.
 fn pictures() -> PathBuf {
@@ -50,46 +40,6 @@ fn agent_web(cluster: &Cluster) -> String {
         "http://{}",
         manifest["agents"][0]["web"].as_str().expect("an address")
     )
-}
-
-/// Submits so many drivers that no worker can hold.
-async fn submit_many(cluster: &Cluster, count: usize) {
-    let mut options = ClientOptions::new(cluster.addresses("rpc"));
-    options.total_deadline = SUBMIT_DEADLINE;
-    let client = ControlClient::new(options).expect("options");
-    let names = [
-        "nightly report",
-        "import of orders",
-        "training",
-        "index of products",
-    ];
-    let users = ["ann", "bob", "carla", "dmitri", "etl"];
-    let mut tasks = tokio::task::JoinSet::new();
-    for first in 0..SUBMITTERS {
-        let client = client.clone();
-        tasks.spawn(async move {
-            for n in (first..count).step_by(SUBMITTERS) {
-                let spec = v1::DriverSpec {
-                    name: format!("{} {n}", names[n % names.len()]),
-                    user: users[n % users.len()].to_owned(),
-                    command: Some(v1::CommandLine {
-                        program: "true".to_owned(),
-                        ..Default::default()
-                    }),
-                    cores: 16 + u32::try_from(n % 5).expect("small"),
-                    memory_mib: 1024,
-                    ..Default::default()
-                };
-                client
-                    .submit(&format!("many-{n}"), spec)
-                    .await
-                    .expect("accepted");
-            }
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended.expect("submitted");
-    }
 }
 
 /// Something of every kind that runs, has ended, has failed, or waits.
@@ -147,13 +97,13 @@ fn populate(cluster: &Cluster) -> (String, String) {
     (running, app)
 }
 
-/// Nothing is wrong with the page in the browser.
-async fn is_sound(browser: &Browser, what: &str) {
-    assert_eq!(
-        browser.faults().await,
-        Vec::<String>::new(),
-        "{what}: by WCAG AA"
-    );
+/// Nothing is wrong with the page in the browser. In the dark only its colours are looked at: all else is as in the light.
+async fn is_sound(browser: &Browser, what: &str, screen: Screen) {
+    let faults = match screen.dark {
+        true => browser.faults_of_colours().await,
+        false => browser.faults().await,
+    };
+    assert_eq!(faults, Vec::<String>::new(), "{what}: by WCAG AA");
     assert_eq!(
         browser.complaints().await,
         Vec::<String>::new(),

@@ -4,7 +4,9 @@
 use serde_json::json;
 
 use super::{
-    agent_web, is_sound, pictures, populate, submit_many, web_of,
+    agent_web, is_sound,
+    many::restore_many,
+    pictures, populate, web_of,
     webdriver::{Browser, DARK, LIGHT, PHONE},
 };
 use crate::support::Cluster;
@@ -32,7 +34,7 @@ async fn every_page_of_an_empty_cluster_is_sound() {
             "/internals",
         ] {
             browser.open(&format!("{web}{path}")).await;
-            is_sound(&browser, path).await;
+            is_sound(&browser, path, screen).await;
         }
     }
     // An unknown address is itself an error in the console.
@@ -49,8 +51,8 @@ async fn every_page_of_an_empty_cluster_is_sound() {
 #[ignore = "needs a browser: make test-ui"]
 async fn every_page_is_sound_with_ten_thousand_drivers_on_every_screen() {
     let cluster = Cluster::start(&[]);
+    restore_many(&cluster, MANY);
     let (driver, app) = populate(&cluster);
-    submit_many(&cluster, MANY).await;
     let (leader, _) = cluster.leader();
     let (web, browser) = (web_of(&cluster, &leader), Browser::start().await);
     overview_is_quick(&browser, &web).await;
@@ -87,7 +89,7 @@ async fn every_page_is_sound_with_ten_thousand_drivers_on_every_screen() {
             browser
                 .picture(&pictures().join(format!("{name}-{}.png", screen.name)))
                 .await;
-            is_sound(&browser, &what).await;
+            is_sound(&browser, &what, screen).await;
             let wide = browser
                 .run("return document.documentElement.scrollWidth - innerWidth")
                 .await;

@@ -277,13 +277,26 @@ impl Browser {
 
     /// What axe finds wrong with the page by WCAG 2.1 AA.
     pub(crate) async fn faults(&self) -> Vec<String> {
+        self.found_by("['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']")
+            .await
+    }
+
+    /// The same of its colours alone: all that differs between light and dark.
+    pub(crate) async fn faults_of_colours(&self) -> Vec<String> {
+        self.found_by("{type: 'rule', values: ['color-contrast', 'link-in-text-block']}")
+            .await
+    }
+
+    async fn found_by(&self, only: &str) -> Vec<String> {
         let axe = std::fs::read_to_string(axe_path()).expect("axe: see scripts/setup-ui.sh");
         self.chrome("Runtime.evaluate", json!({"expression": axe}))
             .await;
-        let script = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}) \
+        let script = format!(
+            "axe.run(document, {{runOnly: {only}, resultTypes: ['violations']}}) \
             .then((r) => r.violations.map((v) => v.id + ': ' + v.help + ' ' + \
-            v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary).join(' | ')))";
-        let found = self.resolve(script).await;
+            v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary).join(' | ')))"
+        );
+        let found = self.resolve(&script).await;
         let found = found
             .as_array()
             .unwrap_or_else(|| panic!("axe: {found}"))
