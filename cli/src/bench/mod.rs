@@ -7,6 +7,7 @@ mod agents;
 mod etcd;
 mod failover;
 mod join;
+mod observe;
 mod own;
 mod process;
 mod recover;
@@ -33,6 +34,7 @@ Examples:
   interrex bench join --drivers 100000 --clients 64
   interrex bench agents --count 5000 --failover
   interrex bench spark --spark-home /opt/spark-4.1.4
+  interrex bench observe --drivers 10000
 
 With -o json: one object a line, {\"bench\", \"params\", \"metrics\"}, times in seconds. Use a release build.";
 
@@ -87,6 +89,9 @@ enum BenchCommand {
     /// Jobs of unmodified Spark on Interrex and on Spark's own masters with ZooKeeper, side by side
     #[command(after_help = SPARK_EXAMPLES)]
     Spark(spark::SparkArgs),
+    /// What being looked at costs (scrapes, an open page, a followed log), and how quick the overview is
+    #[command(after_help = "Example:\n  interrex bench observe --rounds 10 --seconds 5")]
+    Observe(observe::ObserveArgs),
 }
 
 /// Runs `interrex bench`.
@@ -101,5 +106,6 @@ pub(crate) async fn run(args: BenchArgs) -> Done {
         BenchCommand::Join(args) => join::run(args, format).await,
         BenchCommand::Agents(args) => agents::run(args, format).await,
         BenchCommand::Spark(args) => spark::run(args, format).await,
+        BenchCommand::Observe(args) => observe::run(args, format).await,
     }
 }

@@ -36,9 +36,18 @@ pub(super) struct Scratch(PathBuf);
 impl Own {
     /// Starts `masters` masters on `engine` and no agents: submissions stay queued, which is what is measured.
     pub(super) async fn start(masters: u16, engine: EngineKind) -> Result<Self, Failure> {
+        Self::start_with_agents(masters, 0, engine).await
+    }
+
+    /// The same with agents, of one core each.
+    pub(super) async fn start_with_agents(
+        masters: u16,
+        agents: u16,
+        engine: EngineKind,
+    ) -> Result<Self, Failure> {
         let size = Size {
             masters,
-            agents: 0,
+            agents,
             engine,
             cores: 1,
             memory: "1GiB".to_owned(),

@@ -116,7 +116,7 @@ pub(super) async fn run(args: SubmitArgs, format: Format) -> Done {
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) times: Times,
-    elapsed: Duration,
+    pub(super) elapsed: Duration,
 }
 
 // === impl Measured ===

@@ -50,6 +50,34 @@ fn submission_is_measured_for_each_number_of_clients_and_both_apis() {
 }
 
 #[test]
+fn being_looked_at_is_measured_against_not_being() {
+    let small = ["--drivers", "50", "--clients", "2", "--seconds", "1"];
+    let found = lines(&[&["observe", "--rounds", "2", "--loads", "3"], &small[..]].concat());
+    let [overview, cost] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(overview["bench"], "overview");
+    assert_eq!(overview["params"]["drivers"], 50);
+    let bytes = |name: &str| overview["metrics"][name].as_u64().expect("bytes");
+    assert!(bytes("html_bytes") > 1_000 && bytes("total_bytes") > bytes("html_bytes") + 1_000);
+    let first = &overview["metrics"]["first_byte_median_seconds"];
+    assert!(first.as_f64().expect("a time") > 0.0, "{first}");
+
+    assert_eq!(cost["bench"], "observe");
+    let metrics = &cost["metrics"];
+    for side in ["alone_per_second", "watched_per_second", "ratio"] {
+        assert!(metrics[side].as_f64().expect("a figure") > 0.0, "{cost}");
+    }
+    // Two parts of a second: every master twice at least, a page at once, and some of the log.
+    for (name, least) in [("scrapes", 6), ("pages", 2), ("log_bytes", 100)] {
+        assert!(
+            metrics[name].as_u64().expect("a count") >= least,
+            "{name}: {cost}"
+        );
+    }
+}
+
+#[test]
 fn a_join_is_measured_while_submissions_go_on() {
     let found = lines(&[
         "join",
