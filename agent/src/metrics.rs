@@ -34,8 +34,11 @@ const QUEUES: &[Label] = &[Label::of(
 pub const TABLE: Table = Table {
     title: "Agents",
     metrics: &[
-        Metric::gauge(BUILD_INFO, "Always 1; the labels say what was built.")
-            .by(&[Label::open("version"), Label::of("component", &["agent"])]),
+        Metric::gauge(BUILD_INFO, "Always 1; the labels say what was built.").by(&[
+            Label::open("version"),
+            Label::open("commit"),
+            Label::of("component", &["agent"]),
+        ]),
         Metric::gauge(PROCESSES, "Processes of this agent by state.").by(&[Label::of(
             "state",
             &["waiting", "starting", "running", "ending"],
@@ -125,7 +128,8 @@ pub(crate) enum Queue {
 pub fn describe() {
     interrex_client::metrics::describe();
     metric::describe(TABLE.metrics);
-    gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "component" => "agent").set(1.0);
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), interrex_proto::version::commit());
+    gauge!(BUILD_INFO, "version" => version, "commit" => commit, "component" => "agent").set(1.0);
 }
 
 // === impl Queue ===

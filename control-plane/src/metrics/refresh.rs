@@ -4,6 +4,7 @@ use interrex_core::{
     explain::Facts,
     state::{app::ApplicationState, driver::DriverState, executor::ExecutorState},
 };
+use interrex_proto::version::commit;
 use metrics::gauge;
 
 use super::{RECOVERY_STATES, WORKER_STATES, queue};
@@ -17,7 +18,8 @@ const MIB: f64 = 1_048_576.0;
 /// Sets every gauge from the handle and its view; at each scrape.
 pub fn refresh(handle: &MasterHandle) {
     let status = handle.status();
-    gauge!("interrex_build_info", "version" => env!("CARGO_PKG_VERSION"), "component" => "master")
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), commit());
+    gauge!("interrex_build_info", "version" => version, "commit" => commit, "component" => "master")
         .set(1.0);
     for role in [
         Role::Standby,
@@ -56,39 +58,15 @@ fn counts(counts: &Counts) {
         let count = counts.workers.get(state).copied().unwrap_or_default();
         gauge!("interrex_workers", "state" => state).set(float(count));
     }
-    for state in [
-        ApplicationState::Waiting,
-        ApplicationState::Running,
-        ApplicationState::Finished,
-        ApplicationState::Failed,
-        ApplicationState::Killed,
-    ] {
+    for state in ApplicationState::ALL {
         let count = counts.apps.get(&state).copied().unwrap_or_default();
         gauge!("interrex_apps", "state" => state.name()).set(float(count));
     }
-    for state in [
-        DriverState::Submitted,
-        DriverState::Launching,
-        DriverState::Running,
-        DriverState::Relaunching,
-        DriverState::Finished,
-        DriverState::Killed,
-        DriverState::Failed,
-        DriverState::Error,
-    ] {
+    for state in DriverState::ALL {
         let count = counts.drivers.get(&state).copied().unwrap_or_default();
         gauge!("interrex_drivers", "state" => state.name()).set(float(count));
     }
-    for state in [
-        ExecutorState::Launching,
-        ExecutorState::Running,
-        ExecutorState::Killing,
-        ExecutorState::Decommissioned,
-        ExecutorState::Killed,
-        ExecutorState::Failed,
-        ExecutorState::Lost,
-        ExecutorState::Exited,
-    ] {
+    for state in ExecutorState::ALL {
         let count = counts.executors.get(&state).copied().unwrap_or_default();
         gauge!("interrex_executors", "state" => state.name()).set(float(count));
     }

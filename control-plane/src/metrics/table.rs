@@ -38,7 +38,7 @@ pub const TABLE: Table = Table {
     metrics: &[
         // Leadership.
         Metric::gauge("interrex_build_info", "Always 1; the labels say what was built.")
-            .by(&[Label::open("version"), Label::of("component", &["master"])]),
+            .by(&[Label::open("version"), Label::open("commit"), Label::of("component", &["master"])]),
         Metric::gauge("interrex_server_role", "1 for the role that this master has, 0 for the others.")
             .by(&[Label::of("role", &["standby", "campaigning", "recovering", "leader"])]),
         Metric::gauge("interrex_has_leader", "1 while this master knows a leader."),

@@ -134,10 +134,13 @@ fn kind(name: &str) -> EventKind {
 /// Every kind that this version writes.
 #[cfg(test)]
 pub(crate) fn all_kinds() -> Vec<EventKind> {
-    let drivers = states::DRIVER.map(EventKind::Driver);
-    let apps = states::APP.map(EventKind::App);
-    let executors = states::EXECUTOR.map(EventKind::Executor);
-    let workers = states::WORKER.map(EventKind::Worker);
+    use interrex_core::state::{
+        app::ApplicationState, driver::DriverState, executor::ExecutorState, worker::WorkerState,
+    };
+    let drivers = DriverState::ALL.map(EventKind::Driver);
+    let apps = ApplicationState::ALL.map(EventKind::App);
+    let executors = ExecutorState::ALL.map(EventKind::Executor);
+    let workers = WorkerState::ALL.map(EventKind::Worker);
     drivers
         .into_iter()
         .chain(apps)

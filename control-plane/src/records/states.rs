@@ -6,50 +6,20 @@ use interrex_core::state::{
 
 use crate::records::RecordError;
 
-pub(super) const WORKER: [WorkerState; 3] =
-    [WorkerState::Alive, WorkerState::Unknown, WorkerState::Dead];
-pub(super) const APP: [ApplicationState; 5] = [
-    ApplicationState::Waiting,
-    ApplicationState::Running,
-    ApplicationState::Finished,
-    ApplicationState::Failed,
-    ApplicationState::Killed,
-];
-pub(super) const DRIVER: [DriverState; 8] = [
-    DriverState::Submitted,
-    DriverState::Launching,
-    DriverState::Running,
-    DriverState::Relaunching,
-    DriverState::Finished,
-    DriverState::Killed,
-    DriverState::Failed,
-    DriverState::Error,
-];
-pub(super) const EXECUTOR: [ExecutorState; 8] = [
-    ExecutorState::Launching,
-    ExecutorState::Running,
-    ExecutorState::Killing,
-    ExecutorState::Decommissioned,
-    ExecutorState::Killed,
-    ExecutorState::Failed,
-    ExecutorState::Lost,
-    ExecutorState::Exited,
-];
-
 pub(super) fn worker(text: &str) -> Result<WorkerState, RecordError> {
-    named(&WORKER, WorkerState::name, text)
+    named(&WorkerState::ALL, WorkerState::name, text)
 }
 
 pub(super) fn app(text: &str) -> Result<ApplicationState, RecordError> {
-    named(&APP, ApplicationState::name, text)
+    named(&ApplicationState::ALL, ApplicationState::name, text)
 }
 
 pub(super) fn driver(text: &str) -> Result<DriverState, RecordError> {
-    named(&DRIVER, DriverState::name, text)
+    named(&DriverState::ALL, DriverState::name, text)
 }
 
 pub(super) fn executor(text: &str) -> Result<ExecutorState, RecordError> {
-    named(&EXECUTOR, ExecutorState::name, text)
+    named(&ExecutorState::ALL, ExecutorState::name, text)
 }
 
 fn named<S: Copy>(

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 
 use nix::sys::signal::Signal;
 
-use super::prometheus::{Prometheus, grafana, installed};
+use super::prometheus::{Prometheus, grafana, has_data, installed};
 use crate::support::{Cluster, Process, expect_code, interrex, wait_for};
 
 /// Selectors that no series of a healthy Raft cluster of this age has, and why.
@@ -15,6 +15,9 @@ const ABSENT: &[(&str, &str)] = &[
     ),
     ("interrex_task_panics_total", "no task has panicked"),
 ];
+
+/// Alerts whose whole expression has no value on such a cluster, and why.
+const UNANSWERED: &[(&str, &str)] = &[("InterrexTaskPanicked", "no task has panicked")];
 
 /// Those that go by who is there and who leads. Others may fire on a machine that is busy: slow commits, a late loop.
 const LEADERSHIP: [&str; 5] = [
@@ -107,6 +110,24 @@ fn selectors(expression: &str) -> Vec<String> {
     found
 }
 
+/// An expression whose comparisons say 0 or 1 instead of nothing where they do not hold: it has a value where all of its
+/// parts have one, and their labels fit each other.
+fn with_every_comparison(expression: &str) -> String {
+    let mut whole = format!(" {} ", expression.trim());
+    for operator in [">=", "<=", "==", "!=", ">", "<"] {
+        whole = whole.replace(&format!(" {operator} "), &format!(" {operator} bool "));
+    }
+    whole.trim().to_owned()
+}
+
+#[test]
+fn a_comparison_is_made_to_say_what_it_compares() {
+    assert_eq!(
+        with_every_comparison("max by (x) (a and on (y) b == 1) < 1\nor c{d!=\"e\"} >= 2"),
+        "max by (x) (a and on (y) b == bool 1) < bool 1\nor c{d!=\"e\"} >= bool 2"
+    );
+}
+
 /// Nothing is started by hand that would outlive its cluster: these are killed with the test.
 fn start_by_hand(cluster: &Cluster, command: &[String], name: &str) -> Process {
     let mut again = interrex();
@@ -193,8 +214,15 @@ fn every_alert_sees_something(prometheus: &Prometheus) {
             &rule["name"],
             rule["query"].as_str().expect("an expression"),
         );
-        // Of good form, whatever it says now.
-        drop(prometheus.range(query));
+        let unanswered = UNANSWERED.iter().any(|(alert, _)| name == alert);
+        let whole = with_every_comparison(query);
+        let answered = wait_for(&format!("{name}: {whole} has a value"), || {
+            Some(has_data(&prometheus.instant(&whole))).filter(|found| *found || unanswered)
+        });
+        assert!(
+            !(answered && unanswered),
+            "{name} is not empty any more: {whole}"
+        );
         let named = selectors(query);
         assert!(!named.is_empty(), "{name}: {query}");
         for selector in named {

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::prometheus::{Prometheus, grafana, installed};
+use super::prometheus::{Prometheus, grafana, has_data, installed};
 use crate::support::{Cluster, DEADLINE, expect_code, get, start, wait_for};
 
 /// What Grafana makes of `$__rate_interval` when a point is 15 s and a scrape 1 s.
@@ -86,18 +86,6 @@ fn questions() -> Vec<Question> {
     }
     assert!(all.len() > 100, "only {} questions found", all.len());
     all
-}
-
-/// Whether an answer has a number in it; a panel shows nothing for "not a number".
-fn has_data(series: &[Value]) -> bool {
-    let number = |point: &Value| {
-        let value = point[1].as_str().and_then(|text| text.parse::<f64>().ok());
-        value.is_some_and(f64::is_finite)
-    };
-    series.iter().any(|one| {
-        let points = one["values"].as_array().into_iter().flatten();
-        points.chain(one.get("value")).any(number)
-    })
 }
 
 /// Work of every kind: drivers by both ways in, an application, one that does not fit, and one that cannot start.

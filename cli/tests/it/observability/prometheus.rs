@@ -238,3 +238,15 @@ fn config(cluster: &Cluster) -> String {
     }
     config
 }
+
+/// Whether an answer has a number in it; a panel shows nothing for "not a number".
+pub(super) fn has_data(series: &[Value]) -> bool {
+    let number = |point: &Value| {
+        let value = point[1].as_str().and_then(|text| text.parse::<f64>().ok());
+        value.is_some_and(f64::is_finite)
+    };
+    series.iter().any(|one| {
+        let points = one["values"].as_array().into_iter().flatten();
+        points.chain(one.get("value")).any(number)
+    })
+}

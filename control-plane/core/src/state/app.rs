@@ -69,6 +69,15 @@ pub struct Profile {
 // === impl ApplicationState ===
 
 impl ApplicationState {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 5] = [
+        Self::Waiting,
+        Self::Running,
+        Self::Finished,
+        Self::Failed,
+        Self::Killed,
+    ];
+
     /// Whether this state is final.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -92,6 +92,18 @@ impl Driver {
 // === impl DriverState ===
 
 impl DriverState {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::Launching,
+        Self::Running,
+        Self::Relaunching,
+        Self::Finished,
+        Self::Killed,
+        Self::Failed,
+        Self::Error,
+    ];
+
     /// Whether this state is final.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -83,6 +83,18 @@ impl Executor {
 // === impl ExecutorState ===
 
 impl ExecutorState {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 8] = [
+        Self::Launching,
+        Self::Running,
+        Self::Killing,
+        Self::Decommissioned,
+        Self::Killed,
+        Self::Failed,
+        Self::Lost,
+        Self::Exited,
+    ];
+
     /// Whether this state is final.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -75,6 +75,9 @@ impl Worker {
 // === impl WorkerState ===
 
 impl WorkerState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Alive, Self::Unknown, Self::Dead];
+
     /// Spark's name, in capitals.
     #[must_use]
     pub fn name(self) -> &'static str {
