@@ -28,6 +28,7 @@ use crate::{
     },
     spark::SparkHomes,
     state::{AgentState, StateDir},
+    traces::Launches,
     web,
     worker::{
         Event, MachineOptions, WorkerMachine,
@@ -189,13 +190,11 @@ fn compose(
         attempts,
     } = leftovers;
     let worker_id = state.worker_id.clone();
-    tracing::info!(
-        worker_id, web = %web_addr, cores = options.cores, memory_mib = options.memory_mib,
-        results = results.len(), former = attempts.len(), "agent started"
-    );
-    for (path, attempt) in attempts {
-        runner.resume(path, attempt);
-    }
+    let (cores, memory_mib) = (options.cores, options.memory_mib);
+    tracing::info!(worker_id, web = %web_addr, cores, memory_mib, results = results.len(), former = attempts.len(), "agent started");
+    attempts
+        .into_iter()
+        .for_each(|(path, attempt)| runner.resume(path, attempt));
     let (changes, stored) = start_store(&directory);
     let board = Board::new(&machine);
     // The web server and the clean-up outlive the pump: health and logs are served until the last process is gone.
@@ -206,8 +205,11 @@ fn compose(
         board: board.clone(),
         work_dir: options.work_dir,
         prometheus: options.prometheus,
+        log: options.log,
+        host: options.host,
     };
     let pump = Pump {
+        launches: Launches::default(),
         machine,
         runner: Arc::new(runner),
         session,

@@ -23,6 +23,7 @@ pub mod outbox;
 pub mod process;
 pub mod spark;
 pub mod state;
+mod traces;
 pub mod web;
 pub mod worker;
 

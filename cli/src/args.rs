@@ -25,8 +25,17 @@ use crate::{
     snapshot::SnapshotArgs,
     submit::SubmitArgs,
     top::TopArgs,
+    traces::{Service, TraceArgs},
     worker::WorkerArgs,
 };
+
+/// What `--version` says.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("INTERREX_BUILT_FROM"),
+    ")"
+);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +54,7 @@ Exit codes:
 
 /// A fault-tolerant control plane for drivers and applications with executors.
 #[derive(Debug, Parser)]
-#[command(name = "interrex", version, about, after_help = EXAMPLES)]
+#[command(name = "interrex", version = VERSION, about, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub(crate) struct Cli {
     /// Read options from this TOML file; flags and environment win
@@ -54,6 +63,8 @@ pub(crate) struct Cli {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
     /// Ends this process when the process with this id, its parent, is gone
     #[arg(long, global = true, value_name = "PID", hide = true)]
     pub(crate) exit_with_parent: Option<u32>,
@@ -111,10 +122,11 @@ pub(crate) enum Command {
 /// The options of client commands, which may stand before the command's name, too.
 const CLIENT_OPTIONS: [&str; 4] = ["--masters", "--output", "--deadline", "-o"];
 /// The options of the program itself that take a value.
-const GLOBAL_OPTIONS: [&str; 4] = [
+const GLOBAL_OPTIONS: [&str; 5] = [
     "--config",
     "--log-format",
     "--log-filter",
+    "--otlp-endpoint",
     "--exit-with-parent",
 ];
 
@@ -152,6 +164,42 @@ impl Command {
     /// Whether this runs until it is stopped, and is looked after by others than who started it.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Master(_) | Self::Agent(_))
+    }
+
+    /// As whom this makes traces, where it has a part in them.
+    pub(crate) fn service(&self) -> Option<Service> {
+        match self {
+            Self::Master(args) => Some(Service {
+                name: "interrex-master",
+                instance: Some(args.id.clone()),
+            }),
+            Self::Agent(args) => Some(Service {
+                name: "interrex-agent",
+                instance: args.id.clone(),
+            }),
+            Self::Submit(_) => Some(Service {
+                name: "interrex",
+                instance: None,
+            }),
+            Self::Dev(_)
+            | Self::Run(_)
+            | Self::Status(_)
+            | Self::Explain(_)
+            | Self::Wait(_)
+            | Self::Kill(_)
+            | Self::Logs(_)
+            | Self::List(_)
+            | Self::Worker(_)
+            | Self::Events(_)
+            | Self::Cluster(_)
+            | Self::Snapshot(_)
+            | Self::Bench(_)
+            | Self::Chaos(_)
+            | Self::Debug(_)
+            | Self::Top(_)
+            | Self::Completions(_)
+            | Self::Config(_) => None,
+        }
     }
 
     /// What is logged where no filter is given: servers tell their story, clients only trouble.

@@ -30,18 +30,22 @@ mod snapshot;
 mod submit;
 mod token;
 mod top;
+mod traces;
 mod units;
 mod worker;
 
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches};
+use interrex_proto::version;
 
 use crate::{
     args::{Cli, Command},
     config::File,
     exit::{Done, Exit, Failure},
+    local_cluster::layout::HandedOn,
     runtime::{many, single},
+    traces::TraceArgs,
 };
 
 /// The hidden command that an agent starts beside each process.
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
     } else {
         run(&args)
     };
+    traces::finish();
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[OsString]) -> Done {
+    version::set_commit(env!("INTERREX_BUILT_FROM"));
     let path = config::path_in(args, std::env::var_os("INTERREX_CONFIG"));
     let file = path.as_deref().map(File::read).transpose();
     let file = file.map_err(|e| Failure::usage(e.to_string()))?;
@@ -77,11 +83,13 @@ fn run(args: &[OsString]) -> Done {
         parent::tie_to(parent)?;
     }
     let command = &cli.command;
-    logging::install(&cli.log, command.default_log_filter(), command.is_server())?;
+    let traces = traces::start(&cli.traces, command.service())?;
+    let filter = command.default_log_filter();
+    logging::install(&cli.log, filter, command.is_server(), traces)?;
     for remark in remarks {
         tracing::warn!("{remark}");
     }
-    dispatch(cli.command, file.as_ref())
+    dispatch(cli.command, cli.traces, file.as_ref())
 }
 
 /// What Spark's settings say and nothing takes over comes back, too.
@@ -114,14 +122,20 @@ fn parse(args: &[OsString], file: Option<&File>) -> Result<(Cli, Vec<String>), F
     })
 }
 
-fn dispatch(command: Command, file: Option<&File>) -> Done {
+fn dispatch(command: Command, traces: TraceArgs, file: Option<&File>) -> Done {
     match command {
         Command::Top(args) => single()?.block_on(top::run(args)),
         Command::Debug(args) => single()?.block_on(debug::run(args, file)),
         Command::Completions(args) => completions::run(&args),
         Command::Config(args) => config::command::run(&args, file),
         // Children die with the thread that started them: this runtime has only the main thread.
-        Command::Dev(args) => single()?.block_on(dev::run(args, file.map(|f| f.path.clone()))),
+        Command::Dev(args) => {
+            let handed_on = HandedOn {
+                config: file.map(|f| f.path.clone()),
+                otlp_endpoint: traces.otlp_endpoint,
+            };
+            single()?.block_on(dev::run(args, handed_on))
+        }
         Command::Master(args) => many()?.block_on(reload::at_hangups(
             file.map(|f| f.path.clone()),
             master::run(*args),

@@ -6,8 +6,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use interrex_client::control::ControlClient;
-use interrex_proto::v1::{CommandLine, DriverSpec, ResourceAmount, StatusResponse, SubmitResponse};
+use interrex_proto::{
+    trace::{self, Traceparent},
+    v1::{CommandLine, DriverSpec, ResourceAmount, StatusResponse, SubmitResponse},
+};
 use tokio::time::timeout;
+use tracing::{Instrument, Span};
 
 use crate::{
     connect::Connect,
@@ -94,7 +98,7 @@ pub(crate) async fn run(args: SubmitArgs) -> Done {
         .clone()
         .unwrap_or_else(interrex_client::new_request_id);
     output::say(&format!("submission {id}"));
-    let submitted = client.submit(&id, spec(&args)?);
+    let submitted = client.submit(&id, spec(&args)?).instrument(span(&id));
     let submitted = args.connect.patiently(submitted).await;
     let answer = submitted.map_err(|error| {
         let mut failure = Failure::from(error);
@@ -125,6 +129,18 @@ pub(crate) async fn run(args: SubmitArgs) -> Done {
     }
     hint(&status, exit);
     Ok(exit)
+}
+
+/// The beginning of the submission's trace, below what `TRACEPARENT` names, if that is set.
+fn span(id: &str) -> Span {
+    let caller = std::env::var(trace::TRACEPARENT_VARIABLE).ok();
+    let caller = caller.and_then(|text| Traceparent::parse(&text));
+    let span = tracing::trace_span!(
+        target: trace::TARGET,
+        "interrex submit",
+        interrex.submission_id = id,
+    );
+    trace::below(caller.as_ref(), span)
 }
 
 /// It has no place yet: says why, if that can be learned at once. The submission itself has been accepted.

@@ -9,6 +9,8 @@
 //! * [`leader_hint`]: who leads, carried in the metadata of a refused call.
 //! * [`clock`]: the wall clock, read in pumps only.
 //! * [`metric`]: what a metric is, for every crate's table of them.
+//! * [`trace`]: how a trace goes from one program to the next.
+//! * [`version`]: which build this is.
 
 pub mod channel;
 pub mod clock;
@@ -18,6 +20,8 @@ mod frames;
 pub mod leader_hint;
 pub mod limits;
 pub mod metric;
+pub mod trace;
+pub mod version;
 
 /// The generated messages and services of the package `interrex.v1`.
 #[expect(

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
+use interrex_proto::trace;
 use tokio::sync::{mpsc, watch};
+use tracing::Span;
 
 use crate::{
     metrics,
@@ -23,6 +25,7 @@ use crate::{
         template::Site,
         work_dirs::WorkDirs,
     },
+    traces,
 };
 
 /// Kill orders that can wait for one attempt; further ones say nothing new and are dropped.
@@ -114,13 +117,19 @@ impl LocalRunner {
 }
 
 impl ProcessRunner for LocalRunner {
-    fn start(&self, launch: Launch) {
+    fn start(&self, mut launch: Launch) {
         let (orders_tx, orders) = mpsc::channel(ORDERS_MAX);
         let key = launch.key.clone();
         self.orders
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(key.clone(), orders_tx);
+        let span = match &launch.trace {
+            Some(place) => traces::span("start process", &key, place),
+            None => Span::none(),
+        };
+        // What the process does belongs below its start.
+        launch.trace = trace::place(&span).or(launch.trace);
         let attempt = Attempt {
             options: Arc::clone(&self.options),
             launch,
@@ -129,14 +138,26 @@ impl ProcessRunner for LocalRunner {
         };
         let runner = self.clone();
         let ordered = tokio::time::Instant::now();
+        let starting = Mutex::new(Some(span));
+        let came_to = move |event: &ProcessEvent| {
+            let span = starting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(span) = span {
+                traces::came_to(&span, event);
+            }
+        };
         tokio::spawn(async move {
             let events = runner.events.clone();
             let last = attempt::run(attempt, |event| {
                 metrics::launched(ordered.elapsed());
+                came_to(&event);
                 let events = events.clone();
                 async move { drop(events.send(event).await) }
             })
             .await;
+            came_to(&last);
             if matches!(last, ProcessEvent::NotStarted { .. }) {
                 metrics::launch_failed();
             }

@@ -20,7 +20,10 @@ pub mod work_dirs;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use interrex_proto::v1::{CommandLine, Exit};
+use interrex_proto::{
+    trace::Traceparent,
+    v1::{CommandLine, Exit},
+};
 
 pub use key::{LogOwner, UnsafeId, WorkKey, safe_component};
 pub use protocol::Lease;
@@ -31,6 +34,8 @@ pub use work_dirs::WorkDirs;
 pub struct Launch {
     /// What it is an attempt of.
     pub key: WorkKey,
+    /// The driver's or the application's name, for people.
+    pub name: String,
     /// The program, before placeholders are replaced.
     pub command: CommandLine,
     /// The epoch of the order.
@@ -47,6 +52,8 @@ pub struct Launch {
     pub resource_profile: u32,
     /// Until when it may run unless that is renewed; unset: for ever.
     pub lease: Option<Lease>,
+    /// Where its start stands in the trace of its submission, if that is traced.
+    pub trace: Option<Traceparent>,
 }
 
 /// Why a process ended.

@@ -81,6 +81,7 @@ mod tests {
     fn launch(key: WorkKey) -> Launch {
         Launch {
             key,
+            name: String::new(),
             command: interrex_proto::v1::CommandLine::default(),
             epoch: 1,
             cores: 1,
@@ -92,6 +93,7 @@ mod tests {
             masters: Vec::new(),
             resource_profile: 0,
             lease: None,
+            trace: None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, env, path::Path};
 
-use interrex_proto::v1::CommandLine;
+use interrex_proto::{trace::TRACEPARENT_VARIABLE, v1::CommandLine};
 
 use crate::{
     process::{Launch, key::WorkKey, proc::TOKEN_VARIABLE, resources},
@@ -81,6 +81,9 @@ pub fn render(
         .collect();
     values.extend(site.spark.placeholders());
     environment.extend(resources::variables(&launch.resources));
+    if let Some(place) = &launch.trace {
+        environment.insert(TRACEPARENT_VARIABLE.to_owned(), place.as_str().to_owned());
+    }
     for (name, value) in wanted {
         environment.insert(name.clone(), replace(value, &values));
     }
@@ -161,11 +164,14 @@ fn replace(text: &str, values: &BTreeMap<String, String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use interrex_proto::trace::Traceparent;
+
     use super::*;
 
     fn launch(key: WorkKey) -> Launch {
         Launch {
             key,
+            name: String::new(),
             command: CommandLine {
                 program: "/opt/{{APP_ID}}/run".to_owned(),
                 args: vec![
@@ -185,6 +191,7 @@ mod tests {
             masters: vec!["a:1".to_owned(), "b:2".to_owned()],
             resource_profile: 4,
             lease: None,
+            trace: None,
         }
     }
 
@@ -249,7 +256,19 @@ mod tests {
         assert_eq!(rendered.env["INTERREX_MASTERS"], "a:1,b:2");
         assert_eq!(rendered.env["INTERREX_RESOURCES"], r#"{"gpu":["0"]}"#);
         assert!(!rendered.env.contains_key("INTERREX_APP_ID"));
+        assert!(!rendered.env.contains_key(TRACEPARENT_VARIABLE));
         assert_eq!(rendered.program, "/opt/{{APP_ID}}/run");
+    }
+
+    #[test]
+    fn a_traced_process_finds_its_place_in_the_trace() {
+        let place = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let traced = Launch {
+            trace: Traceparent::parse(place),
+            ..launch(WorkKey::driver("d1", 1))
+        };
+        let rendered = render(&traced, &site(), Path::new("/w"), None, "t");
+        assert_eq!(rendered.env[TRACEPARENT_VARIABLE], place);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::{
     metrics::{self, Queue},
     process::{LogOwner, ProcessEvent, ProcessRunner, WorkKey},
     state::{AgentState, StateDir},
+    traces::Launches,
     worker::{Action, Event, Now, WorkerMachine, store::Change, view::WorkerView},
 };
 
@@ -65,6 +66,7 @@ struct Notes {
 /// Everything that the pump owns.
 pub(crate) struct Pump {
     pub(crate) machine: WorkerMachine,
+    pub(crate) launches: Launches,
     pub(crate) runner: Arc<dyn ProcessRunner>,
     pub(crate) session: SessionHandle,
     pub(crate) session_events: mpsc::Receiver<SessionEvent>,
@@ -189,6 +191,7 @@ impl Pump {
                 },
                 Some(event) = self.process_events.recv() => {
                     log_process(&event);
+                    self.launches.heard(&event);
                     Event::Process(event)
                 }
                 Some(event) = self.stored.recv() => event,
@@ -306,9 +309,10 @@ impl Pump {
             Action::Stale(stale) => {
                 self.send(peer_frame::Body::StaleEpoch(stale)).await;
             }
-            Action::Start(launch) => {
+            Action::Start(mut launch) => {
                 let program = &launch.command.program;
                 tracing::info!(work = %launch.key, epoch = launch.epoch, program, "starting");
+                self.launches.begin(&mut launch);
                 self.runner.start(*launch);
             }
             Action::Kill { key, grace } => {

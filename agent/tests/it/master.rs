@@ -208,7 +208,7 @@ impl Master {
             driver_id: driver_id.to_owned(),
             attempt,
             spec: Some(spec),
-            resources: Vec::new(),
+            ..LaunchDriver::default()
         }))
         .await;
     }

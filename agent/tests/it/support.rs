@@ -75,6 +75,7 @@ pub(crate) fn sh(script: &str) -> CommandLine {
 pub(crate) fn launch(key: WorkKey, command: CommandLine) -> Launch {
     Launch {
         key,
+        name: String::new(),
         command,
         epoch: 5,
         cores: 2,
@@ -83,6 +84,7 @@ pub(crate) fn launch(key: WorkKey, command: CommandLine) -> Launch {
         masters: vec!["127.0.0.1:7077".to_owned()],
         resource_profile: 0,
         lease: None,
+        trace: None,
     }
 }
 

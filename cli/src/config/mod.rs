@@ -34,7 +34,7 @@ const MASTER_GROUPS: [(&str, &str); 5] = [
 /// The options that `[client]` may set.
 pub(crate) const CLIENT_KEYS: [&str; 3] = ["masters", "output", "deadline"];
 /// The options that may stand before the first section.
-pub(crate) const GLOBAL_KEYS: [&str; 2] = ["log-format", "log-filter"];
+pub(crate) const GLOBAL_KEYS: [&str; 3] = ["log-format", "log-filter", "otlp-endpoint"];
 /// Options that make no sense in a file.
 const NEVER_IN_A_FILE: [&str; 6] = [
     "spark-defaults",

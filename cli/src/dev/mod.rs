@@ -14,7 +14,7 @@ use crate::{
         LocalCluster,
         child::{self, Exited},
         etcd::ETCD,
-        layout::{Layout, Size},
+        layout::{HandedOn, Layout, Size},
         ports::{Block, Ports},
     },
     master::{EngineKind, engine_parser},
@@ -75,10 +75,10 @@ fn checked_memory(text: &str) -> Result<String, String> {
 }
 
 /// Runs `interrex dev` until it is asked to stop.
-pub(crate) async fn run(args: DevArgs, config: Option<PathBuf>) -> Done {
+pub(crate) async fn run(args: DevArgs, handed_on: HandedOn) -> Done {
     let mut shutdown = Shutdown::listen()?;
     let block = find_block(&args)?;
-    let layout = layout(&args, block.as_ref())?.with_config(config);
+    let layout = layout(&args, block.as_ref())?.handing_on(handed_on);
     output::say(&format!(
         "starting {} masters and {} agents; logs in {}",
         args.masters,

@@ -11,7 +11,7 @@ use super::{
     etcd::{ETCD, EtcdPlace},
     ports::{AGENTS_MAX, MASTERS_MAX, Ports},
 };
-use crate::{exit::Failure, master::EngineKind};
+use crate::{exit::Failure, master::EngineKind, traces::Endpoint};
 
 /// The file in the data directory that remembers the layout between runs.
 const FILE: &str = "layout.json";
@@ -70,8 +70,17 @@ pub(crate) struct Layout {
     /// Masters that were not there at the start and ask to be let in.
     joining: Vec<MasterPlace>,
     size: Size,
-    config: Option<PathBuf>,
+    handed_on: HandedOn,
     spark_homes: Vec<PathBuf>,
+}
+
+/// Options of the program itself that masters and agents are started with, too.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HandedOn {
+    /// `--config`
+    pub(crate) config: Option<PathBuf>,
+    /// `--otlp-endpoint`
+    pub(crate) otlp_endpoint: Option<Endpoint>,
 }
 
 /// What must not change while the data directory is kept: the masters' identities are bound to it.
@@ -139,7 +148,7 @@ impl Layout {
             etcd,
             joining: Vec::new(),
             size,
-            config: None,
+            handed_on: HandedOn::default(),
             spark_homes: Vec::new(),
         })
     }
@@ -160,9 +169,9 @@ impl Layout {
         Ok(place)
     }
 
-    /// Hands `config` on to every process.
-    pub(crate) fn with_config(mut self, config: Option<PathBuf>) -> Self {
-        self.config = config;
+    /// Hands `options` on to every master and agent.
+    pub(crate) fn handing_on(mut self, options: HandedOn) -> Self {
+        self.handed_on = options;
         self
     }
 
@@ -209,8 +218,11 @@ impl Layout {
             return etcd.tied(&self.data_dir, std::process::id());
         }
         let mut args: Vec<OsString> = Vec::new();
-        if let Some(config) = &self.config {
+        if let Some(config) = &self.handed_on.config {
             args.extend(["--config".into(), config.into()]);
+        }
+        if let Some(endpoint) = &self.handed_on.otlp_endpoint {
+            args.extend(["--otlp-endpoint".into(), endpoint.as_str().into()]);
         }
         args.extend([TIE.into(), std::process::id().to_string().into()]);
         let dir = self.data_dir.join(id);

@@ -12,10 +12,15 @@ use std::{
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use interrex_proto::{
-    channel, credentials::MasterChannel, limits, v1::control_client::ControlClient as GrpcClient,
+    channel,
+    credentials::MasterChannel,
+    limits,
+    trace::{self, TARGET},
+    v1::control_client::ControlClient as GrpcClient,
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Request, Response, Status};
+use tracing::{Instrument, Span};
 
 use super::{
     book::Book,
@@ -192,7 +197,9 @@ impl Caller {
         };
         let mut request = Request::new(message);
         request.set_timeout(limit);
-        let result = match timeout(limit, method(client, request)).await {
+        let span = span(&master);
+        trace::inject(&span, request.metadata_mut());
+        let result = match timeout(limit, method(client, request).instrument(span)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(Verdict::of(&status)),
             Err(_) => Err(Verdict::Unknown {
@@ -341,6 +348,20 @@ impl Caller {
         // What is in there is a cache: after a panic elsewhere it is as good as before.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The span of one attempt, where the whole call is in one.
+fn span(master: &str) -> Span {
+    if trace::here().is_none() {
+        return Span::none();
+    }
+    tracing::trace_span!(
+        target: TARGET,
+        "attempt",
+        otel.kind = "client",
+        rpc.system = "grpc",
+        server.address = master,
+    )
 }
 
 /// Waits until `moment`; a moment that has come costs nothing (a timer would round it up to a millisecond).

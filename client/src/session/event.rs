@@ -14,6 +14,10 @@ pub struct StreamId(u64);
 
 /// What a session tells its role (an agent or an application), in order.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a frame is what nearly all of them are"
+)]
 pub enum SessionEvent {
     /// A master waits for this peer's registration on `stream`. Answer with
     /// [`SessionHandle::register`](super::SessionHandle::register), with a report that is current now.

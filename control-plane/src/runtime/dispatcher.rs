@@ -9,7 +9,10 @@ use interrex_core::{
     state::executor::Executor,
 };
 use interrex_persistence::kill_point::KillPoint;
-use interrex_proto::v1::{self, master_frame::Body};
+use interrex_proto::{
+    trace::Traceparent,
+    v1::{self, master_frame::Body},
+};
 
 use crate::{
     edge::status::executor_info,
@@ -34,18 +37,22 @@ impl Dispatcher {
         Self { epoch, peers }
     }
 
-    /// Puts an effect into its receiver's queue, or counts it as dropped. Never waits.
-    pub(crate) fn send(&self, effect: Effect, view: &ClusterView) {
+    /// Puts an effect into its receiver's queue, or counts it as dropped. Never waits. `place`: where an order stands in its
+    /// submission's trace.
+    pub(crate) fn send(&self, effect: Effect, view: &ClusterView, place: Option<&Traceparent>) {
         if effect.launches_driver() {
             KillPoint::LeadingBeforeSend.reach();
         }
-        let (peer, body) = match effect {
+        let (peer, mut body) = match effect {
             Effect::Worker { worker, order } => (Peer::Worker(worker), order_body(order)),
             Effect::App { app, notice } => {
                 let body = notice_body(&app, notice, view);
                 (Peer::App(app), body)
             }
         };
+        if let (Body::LaunchDriver(order), Some(place)) = (&mut body, place) {
+            place.as_str().clone_into(&mut order.traceparent);
+        }
         self.put(&peer, body);
     }
 
@@ -94,6 +101,7 @@ pub fn order_body(order: WorkerOrder) -> Body {
             attempt: attempt.0,
             spec: Some(driver_spec_message(&spec)),
             resources: addresses_message(&resources),
+            traceparent: String::new(),
         }),
         WorkerOrder::KillDriver { driver, attempt } => Body::KillDriver(v1::KillDriver {
             driver_id: driver.to_string(),

@@ -370,11 +370,7 @@ impl MasterHandle {
     ) -> Result<(), RequestError> {
         let port = self.port()?;
         port.mailbox
-            .try_send(Input {
-                command,
-                deadline,
-                waiter,
-            })
+            .try_send(Input::new(command, deadline, waiter))
             .map_err(|error| self.refused(&error))
     }
 

@@ -47,6 +47,7 @@ use crate::{
         quarantine::Quarantine,
         restore::{self, RestoreError, RestoreOrder},
         shared::Shared,
+        traces::Traces,
         view::ClusterView,
     },
 };
@@ -73,6 +74,7 @@ pub(crate) struct LeaderLoop {
     pub(crate) waiters: Waiters,
     pub(crate) ignored: IgnoredCount,
     pub(crate) quarantine: Quarantine,
+    pub(crate) traces: Traces,
     /// When this leadership began to serve.
     pub(crate) began: Instant,
     /// What this leadership has ended for, if it was to restore a snapshot.
@@ -209,6 +211,7 @@ impl LeaderLoop {
             command,
             deadline,
             waiter,
+            trace,
         } = input;
         if let Some(rejection) = self.quarantine.refuses(&command) {
             if let Some(waiter) = waiter {
@@ -217,6 +220,9 @@ impl LeaderLoop {
             return;
         }
         let ticket = waiter.map(|waiter| self.waiters.add(waiter));
+        if let (Some(ticket), Some(place)) = (ticket, trace) {
+            self.traces.taken(ticket, &command, place);
+        }
         let deadline = self.shared.clock.at(deadline);
         self.machine
             .submit(ticket, command, deadline, self.shared.clock.now());
@@ -325,7 +331,8 @@ impl LeaderLoop {
                     if replied && effect.launches_driver() {
                         KillPoint::RepliedBeforeLaunch.reach();
                     }
-                    self.dispatcher.send(effect, &self.view);
+                    let place = self.traces.order(&effect);
+                    self.dispatcher.send(effect, &self.view, place.as_ref());
                 }
                 Output::Reregister { worker, reason } => self.dispatcher.reregister(worker, reason),
                 Output::StepDown(reason) => over = Some(reason),
@@ -364,6 +371,7 @@ impl LeaderLoop {
         let now = self.shared.clock.now();
         for mutation in publication.mutations.iter() {
             chronicle::tell(&self.view, mutation, now);
+            self.traces.shown(mutation);
         }
         self.view.apply(&publication.mutations);
         for mutation in publication.mutations.iter() {
@@ -388,6 +396,7 @@ impl LeaderLoop {
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        self.traces.answered(ticket, &answer);
         let Some(waiter) = self.waiters.take(ticket) else {
             return;
         };

@@ -38,6 +38,7 @@ pub(crate) mod read_gate;
 pub(crate) mod shared;
 pub(crate) mod takeover;
 pub(crate) mod tasks;
+pub(crate) mod traces;
 
 pub use self::{
     error::RequestError,

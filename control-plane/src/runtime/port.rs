@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use interrex_core::{command::Command, ids::Epoch, leader::Ticket, transition::Reply};
+use interrex_proto::trace::{self, Traceparent};
 
 use crate::runtime::{error::RequestError, hand_over::HandOver, heartbeat_acks::Heard};
 
@@ -36,6 +37,8 @@ pub(crate) struct Input {
     pub(crate) deadline: Instant,
     /// `None`: nobody waits for the answer (a report).
     pub(crate) waiter: Option<Waiter>,
+    /// Where it stands in a trace, if it is traced.
+    pub(crate) trace: Option<Traceparent>,
 }
 
 /// One leadership's entrance.
@@ -54,6 +57,20 @@ pub(crate) struct LeaderPort {
 pub(crate) struct Waiters {
     waiting: BTreeMap<Ticket, Waiter>,
     next: u64,
+}
+
+// === impl Input ===
+
+impl Input {
+    /// A command that belongs to the span in which this is called.
+    pub(crate) fn new(command: Command, deadline: Instant, waiter: Option<Waiter>) -> Self {
+        Self {
+            command,
+            deadline,
+            waiter,
+            trace: trace::here(),
+        }
+    }
 }
 
 // === impl Waiter ===

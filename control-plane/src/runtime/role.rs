@@ -42,6 +42,7 @@ use crate::{
         shared::Shared,
         takeover::{Taken, Takeover, Unfit},
         tasks::{OnEnd, Tasks},
+        traces::Traces,
         view::ClusterView,
     },
 };
@@ -233,6 +234,7 @@ impl RoleTask {
             waiters: Waiters::default(),
             ignored: IgnoredCount::default(),
             quarantine: Quarantine::new(quarantined),
+            traces: Traces::default(),
             began: Instant::now(),
             restore: None,
         };

@@ -2,9 +2,11 @@
 
 mod alerts;
 mod bundle;
+mod collector;
 mod dashboards;
 mod documentation;
 mod logs;
 mod prometheus;
 mod scrape;
 mod terminal;
+mod traces;

@@ -14,6 +14,7 @@ use interrex_core::{
 use interrex_persistence::error::AdminError;
 use interrex_proto::{
     limits::{MESSAGE_BYTES_MAX, WAIT_MAX},
+    trace,
     v1::{self, control_server::ControlServer},
 };
 use tokio::{
@@ -21,13 +22,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tonic::{Request, Response, Status};
+use tracing::Instrument;
 
 use super::{deadline, drains, drains::request_key, errors, events, list};
 use crate::{
     access::audit,
     edge::{cluster, convert, explain, status, validate},
     metrics::{self, Queue, Source},
-    runtime::{handle::MasterHandle, view::ClusterView},
+    runtime::{handle::MasterHandle, traces, view::ClusterView},
 };
 
 /// How often a `Wait` asks the quorum again, so that a leader that was deposed unnoticed does not keep it.
@@ -36,6 +38,9 @@ pub const WAIT_RECONFIRM: Duration = Duration::from_secs(2);
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a change of membership (a new master has to catch up).
 pub const MEMBERSHIP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A submission, as traces name it.
+const SUBMIT: &str = "interrex.v1.Control/Submit";
 
 /// Explanations made at a time; each may look at every worker and driver.
 pub const EXPLAIN_CONCURRENT_MAX: usize = 2;
@@ -75,7 +80,9 @@ pub fn service(handle: MasterHandle) -> ControlServer<Control> {
 #[tonic::async_trait]
 impl v1::control_server::Control for Control {
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
-        observed("Submit", self.do_submit(request)).await
+        let caller = trace::extract(request.metadata());
+        let span = traces::submission(SUBMIT, caller.as_ref());
+        observed("Submit", self.do_submit(request).instrument(span)).await
     }
 
     async fn kill(&self, request: Request<v1::KillRequest>) -> Answer<v1::KillResponse> {
@@ -268,6 +275,7 @@ impl Control {
         let result = async {
             let v1::SubmitRequest { request_id, spec } = request.into_inner();
             validate::request_id("request_id", &request_id).map_err(|e| errors::field(&e))?;
+            traces::named(&request_id);
             let spec =
                 convert::driver_spec(spec.unwrap_or_default()).map_err(|e| errors::field(&e))?;
             let command = Command::SubmitDriver {
@@ -289,6 +297,7 @@ impl Control {
             Err(status) => errors::submission_label(status.code()),
         };
         metrics::submission(Source::Grpc, outcome, began.elapsed());
+        traces::came_to(outcome);
         result
     }
 

@@ -6,6 +6,7 @@
 use axum::body::{Body, Bytes};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use interrex_persistence::election::MasterInfo;
+use interrex_proto::trace::{TRACEPARENT, Traceparent};
 
 use super::model::CONTENT_TYPE;
 use crate::options::rest::RestOptions;
@@ -34,6 +35,8 @@ pub(super) struct Outgoing {
     pub(super) key: Option<String>,
     /// The caller's token, which the leader checks again.
     pub(super) authorization: Option<HeaderValue>,
+    /// Where the client stands in a trace.
+    pub(super) trace: Option<Traceparent>,
 }
 
 /// What came of forwarding.
@@ -84,6 +87,9 @@ impl Forwarder {
         }
         if let Some(key) = &request.key {
             outgoing = outgoing.header(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(trace) = &request.trace {
+            outgoing = outgoing.header(TRACEPARENT, trace.as_str());
         }
         let answer = match outgoing.send().await {
             Ok(answer) => answer,

@@ -15,7 +15,9 @@ use interrex_core::{
     command::Command,
     transition::{Rejection, Reply},
 };
+use interrex_proto::trace::{TRACEPARENT, Traceparent};
 use tokio::time::{Instant, timeout_at};
+use tracing::{Instrument, Span};
 
 use super::{
     Server, body,
@@ -29,7 +31,7 @@ use crate::{
     access::{Caller, audit},
     edge::convert,
     metrics::{self, Queue, Source},
-    runtime::{error::RequestError, handle::Role, view::Found},
+    runtime::{error::RequestError, handle::Role, traces, view::Found},
 };
 
 /// Pause before the next look for a leader, where no change of this master's role ends it earlier.
@@ -115,6 +117,7 @@ impl Server {
                 body,
                 key,
                 authorization: parts.headers.get(header::AUTHORIZATION).cloned(),
+                trace: traceparent(&parts.headers),
             },
             forwarded,
         };
@@ -199,7 +202,15 @@ impl Server {
         let (order, key) = (&task.order, task.outgoing.key.as_deref());
         let request = |verb, target| key.map(|key| convert::request_key(key, verb, target));
         let command = match order {
-            Order::Create(create) => return self.create_here(create).await,
+            Order::Create(create) => {
+                let caller = task.outgoing.trace.as_ref();
+                // A standby hands the request on, again and again while nobody leads: that is no call of its own.
+                let span = match self.handle.port() {
+                    Ok(_) => traces::submission("POST /v1/submissions/create", caller),
+                    Err(_stands_by) => Span::none(),
+                };
+                return self.create_here(create).instrument(span).await;
+            }
             Order::Status(id) => return self.status_here(id).await,
             Order::Kill(id) => Command::Kill {
                 request: request("kill", id),
@@ -244,6 +255,8 @@ impl Server {
         let result = self.handle.submit(command, self.options.call_timeout).await;
         if let Some(label) = submission_label(&result) {
             metrics::submission(Source::Rest, label, began.elapsed());
+            traces::named(create.request.as_str());
+            traces::came_to(label);
         }
         let reply = result?;
         let Reply::DriverSubmitted { driver, replayed } = reply else {
@@ -299,6 +312,7 @@ impl Server {
                     body: Bytes::new(),
                     key: None,
                     authorization: None,
+                    trace: None,
                 };
                 let sent = self.forwarder.send(&request, &leader, &status.me.id);
                 match timeout_at(Instant::now() + READY_TIMEOUT, sent).await {
@@ -387,6 +401,11 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, RestError> {
             "Malformed request: Idempotency-Key: has an unprintable character.",
         )),
     }
+}
+
+/// Where the client stands in a trace. What cannot be read is no reason to refuse anything.
+fn traceparent(headers: &HeaderMap) -> Option<Traceparent> {
+    Traceparent::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
 }
 
 /// Whether the same request may succeed after a moment. A full queue is the client's to wait for.

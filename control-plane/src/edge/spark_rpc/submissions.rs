@@ -12,6 +12,7 @@ use interrex_spark_wire::{
     Dictionary, Frame, Outbound,
     message::{self, DriverDescription, DriverStatus},
 };
+use tracing::Instrument;
 
 use crate::{
     edge::{
@@ -22,7 +23,7 @@ use crate::{
         },
         validate::FieldError,
     },
-    runtime::{error::RequestError, handle::MasterHandle, view::ClusterView},
+    runtime::{error::RequestError, handle::MasterHandle, traces, view::ClusterView},
 };
 
 /// How the words of a master that does not lead begin, so that a client asks on.
@@ -59,23 +60,29 @@ impl Connection {
                 return Step::send(answer(id, &dictionary, &response(None, error.to_string())));
             }
         };
+        let request = format!("spark-submit-{}", uuid::Uuid::new_v4().simple());
+        let span = traces::submission("RequestSubmitDriver", None);
         let command = Command::SubmitDriver {
-            request: format!("spark-submit-{}", uuid::Uuid::new_v4().simple()).into(),
+            request: request.into(),
             fingerprint: convert::driver_fingerprint(&spec),
             spec: Arc::new(spec),
         };
         let handle: MasterHandle = self.rpc.handle.clone();
-        self.answer_later(id, async move {
-            let message = match handle.submit(command, REQUEST_DEADLINE).await {
-                Ok(Reply::DriverSubmitted { driver, .. }) => {
-                    let words = format!("Driver successfully submitted as {}", driver.id);
-                    response(Some(driver.id.to_string()), words)
-                }
-                Ok(_other) => response(None, "the master answered something else".to_owned()),
-                Err(error) => response(None, refusal(&error)),
-            };
-            answer(id, &dictionary, &message)
-        })
+        self.answer_later(
+            id,
+            async move {
+                let message = match handle.submit(command, REQUEST_DEADLINE).await {
+                    Ok(Reply::DriverSubmitted { driver, .. }) => {
+                        let words = format!("Driver successfully submitted as {}", driver.id);
+                        response(Some(driver.id.to_string()), words)
+                    }
+                    Ok(_other) => response(None, "the master answered something else".to_owned()),
+                    Err(error) => response(None, refusal(&error)),
+                };
+                answer(id, &dictionary, &message)
+            }
+            .instrument(span),
+        )
     }
 
     /// `RequestKillDriver`
