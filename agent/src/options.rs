@@ -10,6 +10,7 @@ use std::{
 
 use interrex_client::session::SessionTimings;
 use interrex_proto::{credentials::Credentials, limits};
+use interrex_web::log_level::LogControl;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cleanup::plan::Limits;
@@ -61,6 +62,8 @@ pub struct AgentOptions {
     pub session: SessionTimings,
     /// The recorder that `/metrics` shows; unset: that path answers 404.
     pub prometheus: Option<PrometheusHandle>,
+    /// What can be changed at `/debug/log-level`; unset: nothing.
+    pub log: Option<LogControl>,
 }
 
 /// Everything that is wrong with a set of options.
@@ -89,6 +92,7 @@ impl Default for AgentOptions {
             credentials: Credentials::default(),
             session: SessionTimings::default(),
             prometheus: None,
+            log: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Done, Exit, Failure},
-    metrics,
+    logging, metrics,
     shutdown::Shutdown,
     token::TokenArgs,
     units::{MemoryMib, is_loopback, parse_address, parse_memory, parse_resource, parse_size},
@@ -49,7 +49,7 @@ pub(crate) struct AgentArgs {
     work_dir: PathBuf,
     /// The worker's id; made up once, and kept in the work directory, if not given
     #[arg(long, env = "INTERREX_AGENT_ID")]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// The name under which others reach this machine; its host name if not given
     #[arg(long, env = "INTERREX_AGENT_HOST")]
     host: Option<String>,
@@ -170,6 +170,7 @@ fn options(args: AgentArgs) -> Result<AgentOptions, Failure> {
             free_bytes_min: args.work_min_free,
         },
         prometheus: Some(metrics::install()?),
+        log: Some(logging::control()),
         ..defaults
     })
 }

@@ -12,6 +12,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use interrex_core::config::ClusterConfig;
 use interrex_persistence::{backend::Backend, election::MasterInfo};
 use interrex_proto::{limits, v1::FILE_DESCRIPTOR_SET};
+use interrex_web::log_level::LogControl;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
     task::JoinHandle,
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{service::Routes, transport::server::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
-use self::admin_thread::AdminThread;
+use self::admin_thread::{AdminThread, Served};
 pub use self::listeners::Listeners;
 use crate::{
     access::Access,
@@ -73,6 +74,8 @@ pub struct MasterOptions {
     pub ui: UiOptions,
     /// What `/metrics` shows; `None`: nothing.
     pub prometheus: Option<PrometheusHandle>,
+    /// What can be changed at `/debug/log-level`; `None`: nothing.
+    pub log: Option<LogControl>,
 }
 
 /// Why a master could not start. None of these is cured by trying again without a change.
@@ -144,6 +147,7 @@ impl MasterOptions {
             reflection: config.server.reflection,
             shutdown_grace: config.shutdown_grace,
             prometheus: None,
+            log: None,
         }
     }
 }
@@ -167,7 +171,12 @@ impl Master {
         let (rpc_addr, rest_addr, web_addr) = listeners.addresses();
         let Listeners { rpc, rest, web, .. } = listeners;
 
-        let admin = AdminThread::start(web, handle.clone(), options.ui, options.prometheus)?;
+        let served = Served {
+            ui: options.ui,
+            prometheus: options.prometheus,
+            log: options.log,
+        };
+        let admin = AdminThread::start(web, handle.clone(), served)?;
         let sessions = Sessions {
             handle: handle.clone(),
             peers: Arc::clone(&peers),

@@ -7,8 +7,10 @@
 //! * [`answer`]: pages as HTTP answers, with the headers that keep a browser from being misused.
 //! * [`mod@format`]: times, spans, sizes and counts for people.
 //! * [`frame`]: what stands around every page.
+//! * [`names`]: by which names a server on loopback may be asked.
 //! * [`marks`]: states as pills, shares as bars, links.
 //! * [`chart`]: a line over time.
+//! * [`log_level`]: what a process logs, seen and changed over HTTP.
 //! * [`list`]: tables with sorting, filters and pages, all of it in the address.
 
 pub mod answer;
@@ -17,4 +19,6 @@ pub mod chart;
 pub mod format;
 pub mod frame;
 pub mod list;
+pub mod log_level;
 pub mod marks;
+pub mod names;

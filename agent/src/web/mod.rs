@@ -1,9 +1,11 @@
-//! What an agent serves over HTTP: health, metrics, its processes, their logs, and pages of all that. Reads only.
+//! What an agent serves over HTTP: health, metrics, its processes, their logs, and pages of all that. Nothing of the cluster
+//! is changed here; what this process logs can be.
 
 mod health;
 mod log_page;
 mod logs;
 mod page;
+mod spark_json;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,6 +15,10 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
     routing::get,
+};
+use interrex_web::{
+    log_level::{self, LogControl},
+    names,
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
@@ -45,6 +51,9 @@ pub(crate) struct Site {
     pub(crate) board: Board,
     pub(crate) work_dir: PathBuf,
     pub(crate) prometheus: Option<PrometheusHandle>,
+    pub(crate) log: Option<LogControl>,
+    /// The name under which others reach this machine.
+    pub(crate) host: String,
 }
 
 /// What every handler shares.
@@ -74,13 +83,19 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
     process.describe();
     metrics::describe();
     let readers = Arc::new(Semaphore::new(LOG_READERS_MAX));
+    let hosts = vec![site.host.clone()];
+    let rules = log_level::Rules {
+        hosts: hosts.clone(),
+        read_only: false,
+    };
+    let log = log_level::router(site.log.clone(), rules);
     let shared = Arc::new(Shared {
         site,
         readers,
         process,
         stopped: stopped.clone(),
     });
-    let router = Router::new()
+    let pages = Router::new()
         .route("/", get(page::show))
         .route("/pages/driver/{driver_id}/{output}", get(log_page::driver))
         .route(
@@ -88,16 +103,25 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
             get(log_page::executor),
         )
         .merge(interrex_web::assets::router())
-        .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
+        .merge(log)
         .route("/api/processes", get(processes))
+        .route("/json", get(spark_json::show))
+        .route("/json/", get(spark_json::show))
         .route("/logs/driver/{driver_id}/{output}", get(logs::driver))
         .route(
             "/logs/app/{app_id}/{executor_id}/{output}",
             get(logs::executor),
         )
-        .fallback(async || WebError::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .fallback(async || WebError::new(StatusCode::NOT_FOUND, "there is nothing at this path"));
+    let pages = match listener.local_addr() {
+        Ok(at) => names::guarded(pages, at, hosts),
+        // It is not told where it listens: nobody else is, either.
+        Err(_unknown) => pages,
+    };
+    let router = pages
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
         .with_state(shared);
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(stopped.clone().cancelled_owned())

@@ -14,7 +14,7 @@ mod task;
 mod work;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -28,12 +28,15 @@ use crate::{
         Action, Event, Now,
         memory::Finished,
         report::{self, EndReason, Outcome},
-        view::WorkerView,
+        view::{ProcessView, WorkerView},
     },
 };
 
 use lease::LeaseKeeper;
 use task::{Needs, Task, TaskState};
+
+/// Executors that are over and still shown.
+const EXECUTORS_OVER_MAX: usize = 200;
 
 /// What a machine is made with.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +69,8 @@ pub struct WorkerMachine {
     arrivals: u64,
     outbox: Outbox,
     finished: Finished,
+    /// The executors that ended last, for people.
+    executors_over: VecDeque<ProcessView>,
     stopping: bool,
     /// Why no new work is taken.
     not_accepting: Option<String>,
@@ -81,6 +86,8 @@ pub struct WorkerMachine {
 struct Attached {
     epoch: u64,
     master: String,
+    /// Where it shows its pages.
+    web: String,
     heartbeat_interval: Duration,
     next_heartbeat: Duration,
 }
@@ -118,6 +125,7 @@ impl WorkerMachine {
             arrivals: 0,
             outbox,
             finished: Finished::default(),
+            executors_over: VecDeque::new(),
             stopping: false,
             not_accepting: None,
             lease: LeaseKeeper::default(),
@@ -281,6 +289,10 @@ impl WorkerMachine {
                 .attached
                 .as_ref()
                 .map(|attached| attached.master.clone()),
+            leader_web: self
+                .attached
+                .as_ref()
+                .map_or_else(String::new, |attached| attached.web.clone()),
             refusals: self.refusals.clone(),
             stopping: self.stopping,
             not_accepting: self.not_accepting.clone(),
@@ -290,6 +302,7 @@ impl WorkerMachine {
                 .iter()
                 .map(|(key, task)| task.view(key))
                 .collect(),
+            executors_over: self.executors_over.iter().cloned().collect(),
         }
     }
 
@@ -318,7 +331,12 @@ impl WorkerMachine {
     /// Ends work with a result.
     fn finish(&mut self, key: &WorkKey, outcome: Outcome, now: Now, actions: &mut Actions) {
         self.generation += 1;
-        self.tasks.remove(key);
+        if let (Some(task), WorkKey::Executor { .. }) = (self.tasks.remove(key), key) {
+            if self.executors_over.len() >= EXECUTORS_OVER_MAX {
+                self.executors_over.pop_front();
+            }
+            self.executors_over.push_back(task.view(key));
+        }
         self.report(key, outcome, now, actions);
     }
 

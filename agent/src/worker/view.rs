@@ -27,6 +27,8 @@ pub struct WorkerView {
     pub epoch: u64,
     /// The leader that it obeys; unset while there is none.
     pub leader: Option<String>,
+    /// Where that shows its pages; empty where it has not said so.
+    pub leader_web: String,
     /// Masters that refused it, with their words.
     pub refusals: BTreeMap<String, String>,
     /// Whether it is ending.
@@ -37,6 +39,8 @@ pub struct WorkerView {
     pub unacknowledged: usize,
     /// Work without a result.
     pub processes: Vec<ProcessView>,
+    /// Executors that are over: the last ones, in the order in which they ended.
+    pub executors_over: Vec<ProcessView>,
 }
 
 /// One process, or a launch that waits.
@@ -44,7 +48,13 @@ pub struct WorkerView {
 pub struct ProcessView {
     /// What it is an attempt of.
     pub work: WorkKey,
-    /// `waiting`, `starting`, `running` or `ending`.
+    /// The driver's or the application's name; empty where an earlier life of the agent has started it.
+    pub name: String,
+    /// Its program, without arguments; empty as the name is.
+    pub program: String,
+    /// Addresses of custom resources that it was given, by the resource's name.
+    pub resources: BTreeMap<String, Vec<String>>,
+    /// `waiting`, `starting`, `running` or `ending`; the last one it had, where it is over.
     pub state: &'static str,
     /// Its process id, where it runs.
     pub pid: Option<i32>,

@@ -28,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     agent::{needs_insecure, resolve},
     exit::{Done, Exit, Failure, chain},
-    metrics, open_files, reload,
+    logging, metrics, open_files, reload,
     shutdown::Shutdown,
     units::{Listen, is_loopback, parse_address, parse_listen},
 };
@@ -52,7 +52,7 @@ SIGTERM hands leadership over and stops; a second signal stops at once.";
 pub(crate) struct MasterArgs {
     /// This master's id, such as m1
     #[arg(long, env = "INTERREX_MASTER_ID")]
-    id: String,
+    pub(crate) id: String,
     /// Where records are kept; belongs to this master for ever. Not needed by the engine `memory`
     #[arg(long, env = "INTERREX_MASTER_DATA_DIR", value_name = "D")]
     data_dir: Option<PathBuf>,
@@ -326,6 +326,7 @@ pub(crate) async fn run(args: MasterArgs) -> Done {
     let listeners = Listeners::bind(&config.server).map_err(|e| Failure::failed(chain(&e)))?;
     let mut options = MasterOptions::from_config(&config, &listeners);
     options.prometheus = Some(prometheus);
+    options.log = Some(logging::control());
     options.access = access.clone();
     let backend = open(&config, options.me.clone(), &access)
         .await

@@ -44,6 +44,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "interrex-persistence",
             "interrex-proto",
             "interrex-chaos",
+            "interrex-web",
         ],
     ),
     ("interrex-dashboards", &[]),

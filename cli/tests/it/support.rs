@@ -111,7 +111,7 @@ pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
         )?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

@@ -3,6 +3,10 @@
 
 use std::{net::TcpListener, sync::Arc, thread};
 
+use interrex_web::{
+    log_level::{self, LogControl},
+    names,
+};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +23,14 @@ use crate::{
     runtime::handle::MasterHandle,
 };
 
+/// What it serves besides health.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) ui: UiOptions,
+    pub(super) prometheus: Option<PrometheusHandle>,
+    pub(super) log: Option<LogControl>,
+}
+
 /// The running thread. Ends when told to; nobody waits for it.
 #[derive(Debug)]
 pub(super) struct AdminThread {
@@ -31,9 +43,13 @@ impl AdminThread {
     pub(super) fn start(
         listener: TcpListener,
         handle: MasterHandle,
-        ui: UiOptions,
-        prometheus: Option<PrometheusHandle>,
+        served: Served,
     ) -> Result<Self, StartError> {
+        let Served {
+            ui,
+            prometheus,
+            log,
+        } = served;
         let build = |source: std::io::Error| StartError::Build {
             part: "health and metrics",
             source: Box::new(source),
@@ -45,11 +61,18 @@ impl AdminThread {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let serve = async move {
+            let at = listener.local_addr()?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
             handle.watch_places(Queue::WebConnections, &places, CONNECTIONS_MAX);
             let listener = Patient::new(listener, places);
-            let health = admin::router(handle.clone(), prometheus.clone());
+            let hosts = ui.known_hosts(&handle.status().me.web);
+            let rules = log_level::Rules {
+                read_only: ui.read_only,
+                hosts: hosts.clone(),
+            };
+            let health = admin::router(handle.clone(), prometheus.clone())
+                .merge(log_level::router(log, rules));
             if !ui.enabled {
                 tokio::select! {
                     () = stopped.cancelled() => return Ok(()),
@@ -58,7 +81,7 @@ impl AdminThread {
             }
             let (pages, keep_up) = web::router(handle, ui, prometheus, stopped.clone())
                 .map_err(std::io::Error::other)?;
-            let router = health.merge(pages);
+            let router = health.merge(names::guarded(pages, at, hosts));
             tokio::select! {
                 () = keep_up => Ok(()),
                 // At once, not gracefully: an idle scraper must not hold up the end of the process.

@@ -94,6 +94,7 @@ struct LeaderBody {
 struct VersionBody {
     name: &'static str,
     version: &'static str,
+    commit: &'static str,
 }
 
 // === impl Scraped ===
@@ -184,6 +185,7 @@ async fn version() -> Json<VersionBody> {
     Json(VersionBody {
         name: "interrex",
         version: env!("CARGO_PKG_VERSION"),
+        commit: interrex_proto::version::commit(),
     })
 }
 

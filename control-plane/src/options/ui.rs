@@ -28,6 +28,12 @@ impl Default for UiOptions {
 }
 
 impl UiOptions {
+    /// The names of a master that is advertised as `web` (`host:port`).
+    pub(crate) fn known_hosts(&self, web: &str) -> Vec<String> {
+        let own = web.rsplit_once(':').map(|(host, _)| host.to_owned());
+        self.hosts.iter().cloned().chain(own).collect()
+    }
+
     /// Adds every fault to `faults`.
     pub(super) fn validate(&self, faults: &mut Vec<String>) {
         for host in &self.hosts {

@@ -1,14 +1,14 @@
 //! Pages: what they show, what they refuse, and who makes them.
 
 use futures::StreamExt;
-use interrex_control_plane::{options::UiOptions, runtime::Role};
+use interrex_control_plane::options::UiOptions;
 use interrex_persistence::memory::MemoryCluster;
 use interrex_proto::v1::{self, peer_frame::Body};
 use tokio::time::timeout;
 
 use crate::{
-    support::{self, PATIENCE, Peer, has_role, leads, register, sees, start},
-    web_support::{get, http, leader, submit},
+    support::{self, PATIENCE, Peer, leads, register, sees},
+    web_support::{alone, get, http, leader, pair, submit},
 };
 
 const EVIL: &str = r#"<script>alert("x")</script><img src=x onerror=alert(1)>'&"#;
@@ -26,7 +26,7 @@ const PAGES: [&str; 7] = [
 
 #[tokio::test]
 async fn every_page_of_an_empty_cluster_says_so_and_loads_nothing_from_elsewhere() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     for path in PAGES {
         let page = get(&master, path).await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);
@@ -54,7 +54,7 @@ async fn every_page_of_an_empty_cluster_says_so_and_loads_nothing_from_elsewhere
 
 #[tokio::test]
 async fn what_users_write_is_shown_and_never_run() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let id = submit(&master, "evil", EVIL, EVIL).await;
     for path in [
         "/",
@@ -95,7 +95,7 @@ async fn what_users_write_is_shown_and_never_run() {
 
 #[tokio::test]
 async fn a_list_is_sorted_filtered_and_shown_page_by_page() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     for n in 0..7 {
         let user = if n % 2 == 0 { "ann" } else { "bob" };
         submit(&master, &format!("r{n}"), &format!("job number {n}"), user).await;
@@ -130,7 +130,7 @@ async fn a_list_is_sorted_filtered_and_shown_page_by_page() {
 
 #[tokio::test]
 async fn a_question_that_cannot_be_is_refused_with_the_field_and_the_fix() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     for (path, words) in [
         ("/drivers?page=0", "page: `0`; give a number from 1"),
         ("/drivers?size=9999", "give a number from 1 to 200"),
@@ -173,7 +173,7 @@ async fn a_question_that_cannot_be_is_refused_with_the_field_and_the_fix() {
 
 #[tokio::test]
 async fn a_worker_and_what_runs_there_are_shown_with_their_resources() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let (_agent, _) = Peer::agent(&master, "w1").await;
     let id = submit(&master, "job", "nightly", "ann").await;
     sees(&master.handle, "the driver placed", |view| {
@@ -210,7 +210,7 @@ async fn a_worker_and_what_runs_there_are_shown_with_their_resources() {
 
 #[tokio::test]
 async fn the_queue_says_why_something_waits() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     submit(&master, "job", "nightly", "ann").await;
     let queue = get(&master, "/queue").await;
     assert!(queue.text.contains("Why drivers wait"), "{}", queue.text);
@@ -223,10 +223,7 @@ async fn the_queue_says_why_something_waits() {
 
 #[tokio::test]
 async fn a_standby_shows_the_leaders_pages_and_its_own_internals() {
-    let cluster = MemoryCluster::default();
-    let first = leader(&cluster, "m1", UiOptions::default()).await;
-    let standby = start(&cluster, "m2");
-    has_role(&standby, Role::Standby).await;
+    let (_cluster, first, standby) = pair().await;
     let id = submit(&first, "job", "nightly", "ann").await;
     for path in [
         "/",
@@ -255,10 +252,7 @@ async fn a_standby_shows_the_leaders_pages_and_its_own_internals() {
 
 #[tokio::test]
 async fn without_a_leader_the_page_says_so_and_comes_back_by_itself() {
-    let cluster = MemoryCluster::default();
-    let first = leader(&cluster, "m1", UiOptions::default()).await;
-    let standby = start(&cluster, "m2");
-    has_role(&standby, Role::Standby).await;
+    let (cluster, first, standby) = pair().await;
     cluster.crash("m1");
     let gone = first.handle.watch();
     drop(gone);
@@ -290,7 +284,7 @@ async fn without_a_leader_the_page_says_so_and_comes_back_by_itself() {
 
 #[tokio::test]
 async fn an_open_page_is_told_who_leads_and_that_something_has_changed() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let url = format!("http://{}/live", master.web_addr);
     let answer = http().get(url).send().await.expect("a stream");
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
@@ -313,7 +307,7 @@ async fn an_open_page_is_told_who_leads_and_that_something_has_changed() {
 
 #[tokio::test]
 async fn a_driver_without_a_place_has_no_log_yet() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     submit(&master, "job", "nightly", "ann").await;
     let page = get(&master, "/logs/driver/job").await;
     assert_eq!(page.status, 200, "{}", page.text);
@@ -329,7 +323,7 @@ async fn a_driver_without_a_place_has_no_log_yet() {
 
 #[tokio::test]
 async fn embedded_files_are_kept_by_browsers_and_named_after_their_content() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let page = get(&master, "/").await;
     for (end, kind) in [
         (".css", "text/css"),
@@ -361,7 +355,7 @@ async fn pages_can_be_switched_off_and_health_stays() {
 
 #[tokio::test]
 async fn an_application_is_shown_with_its_executors() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let (_agent, _) = Peer::agent(&master, "w1").await;
     let spec = v1::ApplicationSpec {
         name: "counting".into(),

@@ -1,17 +1,17 @@
 //! What pages can change, and what keeps others from changing it.
 
-use interrex_control_plane::{options::UiOptions, runtime::Role};
+use interrex_control_plane::options::UiOptions;
 use interrex_core::state::driver::DriverState;
 use interrex_persistence::memory::MemoryCluster;
 
 use crate::{
-    support::{Peer, has_role, leads, sees, start},
-    web_support::{get, leader, own, post, submit},
+    support::{Peer, leads, sees},
+    web_support::{alone, get, leader, own, pair, post, submit},
 };
 
 #[tokio::test]
 async fn a_kill_is_asked_about_done_once_and_shown() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let id = submit(&master, "job", "nightly", "ann").await;
     let path = format!("/drivers/{id}/kill");
     let page = get(&master, &path).await;
@@ -44,7 +44,7 @@ async fn a_kill_is_asked_about_done_once_and_shown() {
 
 #[tokio::test]
 async fn another_sites_page_changes_nothing() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let id = submit(&master, "job", "nightly", "ann").await;
     let path = format!("/drivers/{id}/kill");
     for from in ["http://evil.example", "null", "http://127.0.0.1:1"] {
@@ -87,6 +87,23 @@ async fn another_sites_page_changes_nothing() {
         .clone();
     assert_eq!(driver.state, DriverState::Submitted);
     assert!(!driver.kill_requested);
+}
+
+#[tokio::test]
+async fn on_loopback_only_health_answers_to_a_false_name() {
+    let master = alone().await;
+    let http = crate::web_support::http();
+    let as_evil = async |path: &str| {
+        let url = format!("{}{path}", own(&master));
+        let asked = http.get(url).header("host", "evil.example:8080");
+        asked.send().await.expect("an answer").status().as_u16()
+    };
+    for path in ["/", "/drivers", "/json/", "/live", "/live/beat", "/nothing"] {
+        assert_eq!(as_evil(path).await, 403, "{path}");
+    }
+    for path in ["/livez", "/readyz", "/leader", "/version"] {
+        assert_eq!(as_evil(path).await, 200, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -147,7 +164,7 @@ async fn pages_that_only_show_have_no_buttons_and_obey_no_form() {
 
 #[tokio::test]
 async fn a_drain_is_given_with_a_reason_and_taken_back() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let (_agent, _) = Peer::agent(&master, "w1").await;
     let form = "request=d1&minutes=10&reason=new+%3Cb%3Edisk";
     let done = post(&master, "/workers/w1/drain", form, &own(&master)).await;
@@ -182,7 +199,7 @@ async fn a_drain_is_given_with_a_reason_and_taken_back() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_said_in_words() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let from = own(&master);
     for (path, form, status, words) in [
         (
@@ -229,10 +246,7 @@ async fn what_cannot_be_done_is_said_in_words() {
 
 #[tokio::test]
 async fn a_standby_hands_forms_on_and_leadership_moves() {
-    let cluster = MemoryCluster::default();
-    let first = leader(&cluster, "m1", UiOptions::default()).await;
-    let standby = start(&cluster, "m2");
-    has_role(&standby, Role::Standby).await;
+    let (_cluster, first, standby) = pair().await;
     let id = submit(&first, "job", "nightly", "ann").await;
     let path = format!("/drivers/{id}/kill");
     let foreign = post(&standby, &path, "request=r1", "http://evil.example").await;

@@ -1,12 +1,10 @@
 //! Spark's `/json/`: the names and the order of its fields.
 
-use interrex_control_plane::{options::UiOptions, runtime::Role};
-use interrex_persistence::memory::MemoryCluster;
 use serde_json::Value;
 
 use crate::{
-    support::{Peer, has_role, sees, start},
-    web_support::{Page, get, leader, submit},
+    support::{Peer, sees},
+    web_support::{Page, alone, get, pair, submit},
 };
 
 fn parsed(page: &Page) -> Value {
@@ -40,7 +38,7 @@ fn keys(text: &str, behind: &str) -> Vec<String> {
 //= spark JsonProtocol.writeMasterState
 #[tokio::test]
 async fn the_state_of_a_master_has_sparks_fields_in_sparks_order() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     let (_agent, _) = Peer::agent(&master, "w1").await;
     let id = submit(&master, "job", "nightly", "ann").await;
     sees(&master.handle, "the driver placed", |view| {
@@ -118,10 +116,44 @@ async fn the_state_of_a_master_has_sparks_fields_in_sparks_order() {
     assert_eq!(worker["coresused"], 1);
 }
 
+//= spark ApplicationPage.renderJson
+#[tokio::test]
+async fn one_application_is_shown_as_in_the_list() {
+    let master = alone().await;
+    let (_peer, id) = Peer::application(&master, "training").await;
+    let page = get(&master, &format!("/app/json?appId={id}")).await;
+    assert_eq!(
+        keys(&page.text, ""),
+        [
+            "id",
+            "starttime",
+            "name",
+            "cores",
+            "user",
+            "memoryperexecutor",
+            "memoryperslave",
+            "resourcesperexecutor",
+            "resourcesperslave",
+            "submitdate",
+            "state",
+            "duration"
+        ]
+    );
+    let app = parsed(&page);
+    assert_eq!(
+        (&app["id"], &app["name"]),
+        (&Value::from(id), &Value::from("training"))
+    );
+    assert!(app["starttime"].is_number(), "{app}");
+    for (path, status) in [("/app/json/?appId=app-none", 404), ("/app/json", 400)] {
+        assert_eq!(get(&master, path).await.status, status, "{path}");
+    }
+}
+
 //= spark MasterPage.renderJson
 #[tokio::test]
 async fn one_field_can_be_asked_for_and_an_unknown_one_is_empty() {
-    let master = leader(&MemoryCluster::default(), "m1", UiOptions::default()).await;
+    let master = alone().await;
     assert_eq!(
         get(&master, "/json/status").await.text,
         r#"{"status":"ALIVE"}"#
@@ -155,10 +187,7 @@ async fn one_field_can_be_asked_for_and_an_unknown_one_is_empty() {
 
 #[tokio::test]
 async fn a_standby_answers_for_itself_as_in_spark() {
-    let cluster = MemoryCluster::default();
-    let first = leader(&cluster, "m1", UiOptions::default()).await;
-    let standby = start(&cluster, "m2");
-    has_role(&standby, Role::Standby).await;
+    let (_cluster, first, standby) = pair().await;
     submit(&first, "job", "nightly", "ann").await;
     let json = parsed(&get(&standby, "/json/").await);
     assert_eq!(json["status"], "STANDBY");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interrex_control_plane::{app::RunningMaster, options::UiOptions};
+use interrex_control_plane::{app::RunningMaster, options::UiOptions, runtime::Role};
 use interrex_persistence::{faulty::Faults, memory::MemoryCluster};
 use interrex_proto::v1;
 use reqwest::{Response, header::HeaderMap, redirect::Policy};
@@ -83,6 +83,20 @@ pub(crate) async fn leader(cluster: &MemoryCluster, id: &str, ui: UiOptions) -> 
     let master = support::start_configured(cluster, id, &Faults::calm(), |options| options.ui = ui);
     leads(&master).await;
     master
+}
+
+/// A master that leads a cluster of its own.
+pub(crate) async fn alone() -> RunningMaster {
+    leader(&MemoryCluster::default(), "m1", UiOptions::default()).await
+}
+
+/// A leader, and a master that stands by.
+pub(crate) async fn pair() -> (MemoryCluster, RunningMaster, RunningMaster) {
+    let cluster = MemoryCluster::default();
+    let first = leader(&cluster, "m1", UiOptions::default()).await;
+    let standby = support::start(&cluster, "m2");
+    support::has_role(&standby, Role::Standby).await;
+    (cluster, first, standby)
 }
 
 /// Submits a driver of this name under `request`, for a user of this name; returns its id.

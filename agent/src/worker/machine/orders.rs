@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use interrex_proto::v1::{LaunchDriver, LaunchExecutor, ResourceAddresses};
+use interrex_proto::{
+    trace::Traceparent,
+    v1::{LaunchDriver, LaunchExecutor, ResourceAddresses},
+};
 
 use super::{Actions, Needs, Task, TaskState, WorkerMachine};
 use crate::{
@@ -51,6 +54,7 @@ impl WorkerMachine {
         };
         let launch = Launch {
             key,
+            name: spec.name,
             command,
             epoch,
             cores: spec.cores,
@@ -59,6 +63,7 @@ impl WorkerMachine {
             masters: self.options.masters.clone(),
             resource_profile: 0,
             lease: None,
+            trace: Traceparent::parse(&order.traceparent),
         };
         for earlier in self.attempts(&order.driver_id, order.attempt) {
             if earlier != launch.key {
@@ -86,6 +91,7 @@ impl WorkerMachine {
         };
         let launch = Launch {
             key,
+            name: order.app_name,
             command,
             epoch,
             cores: order.cores,
@@ -94,6 +100,7 @@ impl WorkerMachine {
             masters: self.options.masters.clone(),
             resource_profile: order.resource_profile,
             lease: None,
+            trace: None,
         };
         self.take(launch, false, now, actions);
     }

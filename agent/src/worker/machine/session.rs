@@ -91,6 +91,9 @@ impl WorkerMachine {
             self.options.cluster_id.clone_from(&registered.cluster_id);
             actions.push(Action::PersistCluster(registered.cluster_id));
         }
+        let leader = registered.masters.iter();
+        let leader = leader.filter(|master| master.id == registered.master_id);
+        let web = leader.map(|master| master.web.clone()).next();
         self.masters_named(registered.masters, actions);
         self.refusals.clear();
         let asked = match registered.heartbeat_interval_ms {
@@ -110,6 +113,7 @@ impl WorkerMachine {
         self.attached = Some(Attached {
             epoch,
             master,
+            web: web.unwrap_or_default(),
             heartbeat_interval,
             next_heartbeat,
         });

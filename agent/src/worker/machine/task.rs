@@ -15,6 +15,9 @@ use crate::{
 /// Work that this worker has taken and that has no result yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {
+    /// The name that people have given to it, and its program; empty where an earlier life has started it.
+    name: String,
+    program: String,
     pub(super) needs: Needs,
     pub(super) at_most_once: bool,
     pub(super) started_at_ms: u64,
@@ -60,12 +63,15 @@ impl Task {
             memory_mib: launch.memory_mib,
             addresses: pairs(&launch.resources),
         };
+        let (name, program) = (launch.name.clone(), launch.command.program.clone());
         let state = TaskState::Waiting {
             launch: Box::new(launch),
             arrival,
             until,
         };
         Self {
+            name,
+            program,
             needs,
             at_most_once,
             started_at_ms: 0,
@@ -82,6 +88,8 @@ impl Task {
         };
         let state = TaskState::Ending(EndReason::FormerLife);
         Self {
+            name: String::new(),
+            program: String::new(),
             needs,
             at_most_once: false,
             started_at_ms: record.started_at_ms,
@@ -105,8 +113,16 @@ impl Task {
             TaskState::Running => "running",
             TaskState::Ending(_) => "ending",
         };
+        let mut resources: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (resource, address) in &self.needs.addresses {
+            let of = resources.entry(resource.clone()).or_default();
+            of.push(address.clone());
+        }
         ProcessView {
             work: key.clone(),
+            name: self.name.clone(),
+            program: self.program.clone(),
+            resources,
             state,
             pid: self.pid,
             cores: self.needs.cores,

@@ -98,7 +98,7 @@ pub(super) fn launch_driver(id: &str, attempt: u32, cores: u32) -> Body {
         driver_id: id.to_owned(),
         attempt,
         spec: Some(spec),
-        resources: Vec::new(),
+        ..LaunchDriver::default()
     })
 }
 
@@ -136,6 +136,7 @@ pub(super) fn ack(sequence: u64) -> Event {
 pub(super) fn start(key: WorkKey, cores: u32) -> Action {
     Action::Start(Box::new(Launch {
         key,
+        name: String::new(),
         command: command(),
         epoch: 5,
         cores,
@@ -144,6 +145,7 @@ pub(super) fn start(key: WorkKey, cores: u32) -> Action {
         masters: vec!["m:1".to_owned()],
         resource_profile: 0,
         lease: None,
+        trace: None,
     }))
 }
 

@@ -61,10 +61,7 @@ pub fn router(
     prometheus: Option<PrometheusHandle>,
     stop: CancellationToken,
 ) -> Result<(Router, impl Future<Output = ()> + Send + use<>), reqwest::Error> {
-    let own = handle.status().me.web;
-    options
-        .hosts
-        .extend(own.rsplit_once(':').map(|(host, _)| host.to_owned()));
+    options.hosts = options.known_hosts(&handle.status().me.web);
     let relay = Relay::new()?;
     let live = Arc::new(Live::new(handle.clone(), relay.clone()));
     let (renders, streams) = (

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use http::StatusCode;
+use http::{StatusCode, request::Parts};
 use interrex_core::{
     resources::{Addresses, Amounts},
     spec::DriverPayload,
@@ -21,8 +21,8 @@ use interrex_core::{
         worker::{Worker, WorkerState},
     },
 };
-use interrex_web::answer;
-use serde::Serialize;
+use interrex_web::{answer, list::read};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -115,7 +115,15 @@ struct Utilization {
     memoryutilization: u64,
 }
 
-/// `/json/` and what is below it.
+/// What is asked of `/app/json`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AppQuery {
+    #[serde(rename = "appId")]
+    app_id: String,
+}
+
+/// `/json/` and what is below it, and `/app/json`.
 pub(super) fn router() -> Router<Arc<Site>> {
     let all = get(async |State(site): State<Arc<Site>>| answer_with(site, None).await);
     let one = get(
@@ -128,9 +136,38 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/json/", all)
         .route("/json/{key}", one.clone())
         .route("/json/{key}/", one)
+        .route("/app/json", get(app))
+        .route("/app/json/", get(app))
 }
 
 async fn answer_with(site: Arc<Site>, key: Option<String>) -> Response {
+    in_turn(site, move |context| make(context, key.as_deref())).await
+}
+
+/// One application. Spark fails where there is none of that id (`NullPointerException`); here that is said.
+///
+/// //= spark `ApplicationPage.renderJson`
+async fn app(State(site): State<Arc<Site>>, parts: Parts) -> Response {
+    let asked = match read::<AppQuery>(&parts.uri) {
+        Ok(asked) if !asked.app_id.is_empty() => asked.app_id,
+        Ok(_nothing) => return refusal(StatusCode::BAD_REQUEST, "appId: give an application's id"),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    in_turn(site, move |context| {
+        let found = context.view.app(&asked.as_str().into());
+        Ok(match found {
+            Some(app) => Json(app_json(&context.view, app, context.now.0)).into_response(),
+            None => refusal(StatusCode::NOT_FOUND, "no application has this id"),
+        })
+    })
+    .await
+}
+
+/// As pages are: few at a time, on threads for such work.
+async fn in_turn(
+    site: Arc<Site>,
+    make: impl FnOnce(&Context) -> Result<Response, serde_json::Error> + Send + 'static,
+) -> Response {
     let turn = timeout(TURN_TIMEOUT, Arc::clone(&site.renders).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else {
         return (
@@ -142,11 +179,10 @@ async fn answer_with(site: Arc<Site>, key: Option<String>) -> Response {
     let context = Context::new(&site, http::Uri::default(), None);
     let made = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        make(&context, key.as_deref())
+        make(&context)
     });
     match made.await {
-        Ok(Ok(value)) => {
-            let mut response = value;
+        Ok(Ok(mut response)) => {
             answer::guard(response.headers_mut());
             response
         }
@@ -354,6 +390,10 @@ fn utilization(view: &ClusterView) -> Utilization {
         memoryused,
         memoryutilization: percent(memoryused, memory),
     }
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
 }
 
 /// Of nothing, all is in use: as in Spark.

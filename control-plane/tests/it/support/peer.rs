@@ -50,6 +50,27 @@ impl Peer {
         (agent, registered)
     }
 
+    /// An application of this name that has registered with the leader, and its id.
+    pub(crate) async fn application(master: &RunningMaster, name: &str) -> (Self, String) {
+        let spec = v1::ApplicationSpec {
+            name: name.to_owned(),
+            command: Some(v1::CommandLine {
+                program: "true".to_owned(),
+                ..Default::default()
+            }),
+            memory_mib_per_executor: 64,
+            ..Default::default()
+        };
+        let registration = v1::RegisterApplication {
+            request_id: format!("register-{name}"),
+            spec: Some(spec),
+            ..Default::default()
+        };
+        let mut app = Self::attach(master, Body::RegisterApplication(registration)).await;
+        let id = app.registered().await.app_id;
+        (app, id)
+    }
+
     pub(crate) async fn say(&self, body: Body) {
         let frame = PeerFrame {
             seen_epoch: self.seen,
