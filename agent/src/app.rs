@@ -207,6 +207,7 @@ fn compose(
         prometheus: options.prometheus,
         log: options.log,
         host: options.host,
+        credentials: options.credentials,
     };
     let pump = Pump {
         launches: Launches::default(),

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::answer;
 
@@ -38,9 +38,18 @@ pub trait LogFilter: Send + Sync {
 #[derive(Clone)]
 pub struct LogControl(Arc<dyn LogFilter>);
 
+/// Judges the value of the header `authorization`, if there is one.
+#[derive(Clone)]
+pub struct Gate(Arc<Judge>);
+
+/// Says in words why somebody may not.
+type Judge = dyn Fn(Option<&HeaderValue>) -> Result<(), String> + Send + Sync;
+
 /// Who may change something.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
+    /// Whoever shows a token that it lets in; everybody where there is none.
+    pub gate: Option<Gate>,
     /// Nobody.
     pub read_only: bool,
     /// Names of this server besides its addresses and `localhost`.
@@ -51,6 +60,23 @@ pub struct Rules {
 struct Shared {
     log: LogControl,
     rules: Rules,
+}
+
+// === impl Gate ===
+
+impl Gate {
+    /// Lets in whom `judge` does.
+    pub fn new(
+        judge: impl Fn(Option<&HeaderValue>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(judge))
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gate")
+    }
 }
 
 // === impl LogControl ===
@@ -100,6 +126,12 @@ async fn change(State(shared): State<Shared>, headers: HeaderMap, body: Body) ->
     };
     if let Err(foreign) = from {
         return said(StatusCode::FORBIDDEN, &foreign.to_string());
+    }
+    let shown = headers.get(header::AUTHORIZATION);
+    if let Some(Gate(judge)) = &shared.rules.gate
+        && let Err(why) = judge(shown)
+    {
+        return said(StatusCode::UNAUTHORIZED, &why);
     }
     let Ok(body) = to_bytes(body, FILTER_BYTES_MAX).await else {
         let text = format!("the filter is not whole, or longer than {FILTER_BYTES_MAX} bytes");

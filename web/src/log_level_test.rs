@@ -30,10 +30,14 @@ struct Server(Router);
 
 impl Server {
     fn new(read_only: bool) -> Self {
-        let rules = Rules {
+        Self::with(Rules {
             read_only,
             hosts: vec!["m1.example".to_owned()],
-        };
+            gate: None,
+        })
+    }
+
+    fn with(rules: Rules) -> Self {
         Self(router(Some(LogControl::new(Logger::default())), rules))
     }
 
@@ -95,4 +99,22 @@ async fn a_server_that_only_shows_changes_nothing() {
     let (status, text) = server.ask("PUT", &[HERE], "debug").await;
     assert_eq!((status, text.contains("read_only")), (403, true));
     assert_eq!(server.ask("GET", &[HERE], "").await.1, "info\n");
+}
+
+#[tokio::test]
+async fn where_there_is_a_gate_a_change_needs_a_token_and_a_look_does_not() {
+    let server = Server::with(Rules {
+        gate: Some(Gate::new(|shown| {
+            let known = shown.is_some_and(|value| value == "Bearer secret");
+            known.then_some(()).ok_or_else(|| "show a token".to_owned())
+        })),
+        ..Rules::default()
+    });
+    let (status, text) = server.ask("PUT", &[HERE], "debug").await;
+    assert_eq!((status, text.as_str()), (401, "show a token\n"));
+    let wrong = ("authorization", "Bearer guess");
+    assert_eq!(server.ask("PUT", &[HERE, wrong], "debug").await.0, 401);
+    assert_eq!(server.ask("GET", &[HERE], "").await.1, "info\n");
+    let right = ("authorization", "Bearer secret");
+    assert_eq!(server.ask("PUT", &[HERE, right], "debug").await.0, 200);
 }

@@ -12,10 +12,11 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     extract::State,
-    http::StatusCode,
+    http::{HeaderValue, StatusCode},
     response::{IntoResponse, Response},
     routing::get,
 };
+use interrex_proto::credentials::Credentials;
 use interrex_web::{
     log_level::{self, LogControl},
     names,
@@ -54,6 +55,8 @@ pub(crate) struct Site {
     pub(crate) log: Option<LogControl>,
     /// The name under which others reach this machine.
     pub(crate) host: String,
+    /// Its token, if it has one.
+    pub(crate) credentials: Credentials,
 }
 
 /// What every handler shares.
@@ -84,7 +87,15 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
     metrics::describe();
     let readers = Arc::new(Semaphore::new(LOG_READERS_MAX));
     let hosts = vec![site.host.clone()];
+    let own = site.credentials.clone();
+    let gate = log_level::Gate::new(move |shown| {
+        let admitted = own.admits(shown.map(HeaderValue::as_bytes));
+        admitted.then_some(()).ok_or_else(|| {
+            "this agent has a token, and a change needs that very one: set --token-file".to_owned()
+        })
+    });
     let rules = log_level::Rules {
+        gate: Some(gate),
         hosts: hosts.clone(),
         read_only: false,
     };

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use interrex_client::control::ControlClient;
 use interrex_proto::v1::ListKind;
 use interrex_web::log_level::PATH;
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, header};
 use serde::Serialize;
 
 use crate::{
@@ -79,9 +79,10 @@ pub(super) async fn run(args: LogLevelArgs) -> Done {
         (None, true) => Some(""),
         (None, false) => None,
     };
+    let token = args.connect.token.credentials()?.header();
     let asked = places
         .into_iter()
-        .map(|(id, address)| ask(&web, id, address, put));
+        .map(|(id, address)| ask(&web, id, address, put, token.as_deref()));
     let answers: Vec<Answer> = stream::iter(asked).buffered(AT_A_TIME).collect().await;
     let silent = answers.iter().filter(|a| a.error.is_some()).count();
     let all = answers.len();
@@ -106,12 +107,21 @@ async fn known(args: &LogLevelArgs) -> Result<Vec<(String, String)>, Failure> {
     Ok(places)
 }
 
-async fn ask(web: &Client, id: String, address: String, put: Option<&str>) -> Answer {
+async fn ask(
+    web: &Client,
+    id: String,
+    address: String,
+    put: Option<&str>,
+    token: Option<&str>,
+) -> Answer {
     let url = format!("http://{address}{PATH}");
-    let request = match put {
+    let mut request = match put {
         Some(filter) => web.request(Method::PUT, url).body(filter.to_owned()),
         None => web.get(url),
     };
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, token);
+    }
     let said = async {
         let answer = request.send().await?;
         let done = answer.status().is_success();

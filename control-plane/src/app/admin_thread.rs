@@ -67,7 +67,13 @@ impl AdminThread {
             handle.watch_places(Queue::WebConnections, &places, CONNECTIONS_MAX);
             let listener = Patient::new(listener, places);
             let hosts = ui.known_hosts(&handle.status().me.web);
+            let access = handle.access().clone();
+            let gate = log_level::Gate::new(move |shown| {
+                let caller = access.bearer(shown, "web", "log level");
+                caller.map(drop).map_err(|denied| denied.to_string())
+            });
             let rules = log_level::Rules {
+                gate: Some(gate),
                 read_only: ui.read_only,
                 hosts: hosts.clone(),
             };

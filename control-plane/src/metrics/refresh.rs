@@ -21,12 +21,7 @@ pub fn refresh(handle: &MasterHandle) {
     let (version, commit) = (env!("CARGO_PKG_VERSION"), commit());
     gauge!("interrex_build_info", "version" => version, "commit" => commit, "component" => "master")
         .set(1.0);
-    for role in [
-        Role::Standby,
-        Role::Campaigning,
-        Role::Recovering,
-        Role::Leading,
-    ] {
+    for role in Role::ALL {
         gauge!("interrex_server_role", "role" => role.name()).set(one_if(status.role == role));
     }
     for state in RECOVERY_STATES {

@@ -20,6 +20,7 @@ pub mod peer;
 pub mod port;
 pub mod restore;
 pub mod role;
+pub mod status;
 pub mod view;
 
 mod beside;
