@@ -8,7 +8,7 @@ mod sessions;
 use std::{sync::Arc, time::Duration};
 
 use interrex_core::{command::Command, ids::Epoch, time::Timestamp, transition::Reply};
-use interrex_persistence::{backend::BackendAdmin, election::MasterInfo, error::AdminError};
+use interrex_persistence::{backend::BackendAdmin, error::AdminError};
 use tokio::{
     sync::{Semaphore, mpsc::error::TrySendError, oneshot, watch},
     time::{Instant, timeout, timeout_at},

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use interrex_persistence::{backend::Freshness, election::Leadership, raft::{RaftOptions, ReadFault}};
+use interrex_persistence::{
+    backend::Freshness,
+    election::Leadership,
+    raft::{RaftOptions, ReadFault},
+};
 
 use super::cluster::{Cluster, eventually, within};
 
