@@ -3,7 +3,7 @@
 //! So a vendor's build or a new release needs no new release of ours. Nothing is executed: class files are parsed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -21,8 +21,8 @@ use crate::{
 const JARS: [&str; 3] = ["spark-core_", "spark-common-utils", "scala-library-"];
 /// Longest class file that is read.
 const CLASS_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Longest chain of classes above each other.
-const PARENTS_MAX: usize = 20;
+/// Most classes and interfaces above one class that are looked at.
+const ABOVE_MAX: usize = 400;
 
 /// Why the jars of an installation are of no use.
 #[derive(Debug, thiserror::Error)]
@@ -248,14 +248,17 @@ impl Jars {
     /// Whether a class, one above it, or an interface of one of them is `Serializable`.
     fn serializable(&mut self, name: &str) -> Result<bool, LearnError> {
         let mut open = vec![name.to_owned()];
-        let mut looked_at = 0;
+        // Scala's collections reach the same interfaces in many ways.
+        let mut seen = BTreeSet::new();
         while let Some(name) = open.pop() {
-            looked_at += 1;
             if name == "java.io.Serializable" || is_serializable_of_java(&name) {
                 return Ok(true);
             }
-            if looked_at > PARENTS_MAX * PARENTS_MAX {
+            if seen.len() >= ABOVE_MAX {
                 break;
+            }
+            if !seen.insert(name.clone()) {
+                continue;
             }
             if let Some(class) = self.class(&name)? {
                 open.extend(class.interfaces.iter().cloned());

@@ -213,6 +213,13 @@ fn an_installation_of_spark_is_learned_as_its_jvm_sees_it() {
             continue;
         };
         let line = version.rsplit_once('.').expect("a version").0;
+        let known = dictionary(line);
+        let names = learned.classes.keys().chain(known.classes.keys());
+        let differ = |name: &&String| learned.class(name) != known.class(name);
+        for name in names.filter(differ) {
+            let (found, wanted) = (learned.class(name), known.class(name));
+            println!("Spark {version}: {name} is {found:?}, built in is {wanted:?}");
+        }
         assert_eq!(learned.line, line, "{version}");
         assert_eq!(&learned, dictionary(line), "{version}");
         let mut compared = 0;
