@@ -70,7 +70,7 @@ pub(super) struct LiveArgs {
     #[arg(long, value_name = "R", default_value_t = 6.0)]
     rate: f64,
     /// Spark, as pip installs it (the folder `pyspark`), for spark-job. If not given, the newest that
-    /// scripts/fetch-spark.sh has put into $INTERREX_SPARK_CACHE or ~/.cache/interrex/spark
+    /// `scripts/fetch-spark.sh` has put into `$INTERREX_SPARK_CACHE` or `~/.cache/interrex/spark`
     #[arg(long, value_name = "DIR")]
     spark_home: Option<PathBuf>,
     /// Let masters wait five times as long for each other before they elect: for a machine that is busy with other
