@@ -38,6 +38,8 @@ test-spark: setup
 	./scripts/fetch-spark.sh
 	$(CARGO) build -p interrex -p wordcount $(POINTS)
 	INTERREX_SPARK_TESTS=1 $(CARGO) test -p interrex $(POINTS) --test it -- --nocapture --test-threads 1 cluster::spark
+	homes=$$(ls -d $${INTERREX_SPARK_CACHE:-$$HOME/.cache/interrex/spark}/*/lib/python*/site-packages/pyspark | paste -sd: -) && \
+	  INTERREX_SPARK_HOMES=$$homes $(CARGO) test -p interrex-spark-wire --test it -- --nocapture a_jvm_reads an_installation
 
 verify: setup lint unit ui
 

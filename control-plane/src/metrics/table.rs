@@ -161,7 +161,7 @@ pub const TABLE: Table = Table {
         )
         .by(&[Label::of("kind", &["driver", "app"])]),
         Metric::counter("interrex_registrations_total", "Registrations of workers and applications by result.").by(&[
-            Label::of("kind", &["worker", "app", "spark_app"]),
+            Label::of("kind", &["worker", "app", "spark_app", "spark_worker"]),
             Label::of("result", &["accepted", "refused", "outdated", "not_leader"]),
         ]),
         Metric::counter("interrex_events_total", "Entries of the event log that this master has committed.")

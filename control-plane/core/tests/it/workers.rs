@@ -346,6 +346,56 @@ fn a_plain_worker_gets_no_spark_driver() {
 }
 
 #[test]
+fn one_of_sparks_own_workers_gets_jars_of_its_line_and_nothing_else() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    let own = interrex_core::spec::WorkerSpec {
+        capabilities: vec!["spark-3.5".to_owned()],
+        spark: Some(interrex_core::spec::SparkWorker {
+            line: "3.5".to_owned(),
+            ..Default::default()
+        }),
+        ..worker(8, 4096)
+    };
+    cluster.register("w1", own);
+    let spark = |resource: &str| interrex_core::spec::SparkSubmission {
+        app_resource: resource.to_owned(),
+        main_class: "org.example.Main".to_owned(),
+        client_version: "3.5.9".to_owned(),
+        ..Default::default()
+    };
+    let of_spark = |resource: &str, at_most_once| DriverSpec {
+        payload: interrex_core::spec::DriverPayload::Spark(spark(resource)),
+        at_most_once,
+        ..driver(1, 1)
+    };
+    let waits = [
+        driver(1, 1),
+        of_spark("file:/job.py", false),
+        of_spark("file:/a.jar", true),
+    ];
+    let waiting: Vec<_> = waits
+        .into_iter()
+        .enumerate()
+        .map(|(n, spec)| cluster.submit(&format!("s{n}"), spec))
+        .collect();
+    let plain = cluster.register_app("r1", app(1, Some(1), Some(1)));
+    let jar = cluster.submit("jar", of_spark("file:/a.jar", false));
+    assert_eq!(cluster.driver(&jar).worker, Some("w1".into()));
+    for id in &waiting {
+        assert_eq!(cluster.driver(id).state, DriverState::Submitted, "{id}");
+    }
+    assert!(cluster.placement(&plain).is_empty());
+    let agent = interrex_core::spec::WorkerSpec {
+        capabilities: vec!["spark-3.5".to_owned()],
+        ..worker(8, 4096)
+    };
+    cluster.register("w2", agent);
+    for id in &waiting {
+        assert_eq!(cluster.driver(id).worker, Some("w2".into()), "{id}");
+    }
+}
+
+#[test]
 fn a_twin_is_refused_until_the_first_one_is_dead() {
     let mut cluster = cluster();
     let d = cluster.submit("s1", driver(1, 1));

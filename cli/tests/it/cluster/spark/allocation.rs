@@ -10,7 +10,7 @@ use super::{
 use crate::support::{Cluster, expect_code, signal};
 
 /// Executors of this application in this state, as `list apps` shows them.
-fn executors(cluster: &Cluster, app: &str, state: &str) -> Vec<Value> {
+pub(super) fn executors(cluster: &Cluster, app: &str, state: &str) -> Vec<Value> {
     let listed = cluster.json(&["list", "apps"]);
     let apps = listed["applications"]
         .as_array()

@@ -11,6 +11,7 @@ mod jobs;
 mod resources;
 mod sessions;
 mod submitting;
+mod workers;
 
 use std::{
     fs,
