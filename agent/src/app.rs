@@ -159,6 +159,15 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
     })?
 }
 
+fn say_started(
+    options: &AgentOptions,
+    (worker_id, web): (&str, SocketAddr),
+    (results, former): (usize, usize),
+) {
+    let (cores, memory_mib) = (options.cores, options.memory_mib);
+    tracing::info!(worker_id, %web, cores, memory_mib, results, former, "agent started");
+}
+
 /// Makes the parts, tells them of each other, and sets them going.
 fn compose(
     options: AgentOptions,
@@ -190,8 +199,11 @@ fn compose(
         attempts,
     } = leftovers;
     let worker_id = state.worker_id.clone();
-    let (cores, memory_mib) = (options.cores, options.memory_mib);
-    tracing::info!(worker_id, web = %web_addr, cores, memory_mib, results = results.len(), former = attempts.len(), "agent started");
+    say_started(
+        &options,
+        (&worker_id, web_addr),
+        (results.len(), attempts.len()),
+    );
     attempts
         .into_iter()
         .for_each(|(path, attempt)| runner.resume(path, attempt));
