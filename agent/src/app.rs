@@ -162,10 +162,21 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
 fn say_started(
     options: &AgentOptions,
     (worker_id, web): (&str, SocketAddr),
-    (results, former): (usize, usize),
+    results: usize,
+    former: usize,
 ) {
-    let (cores, memory_mib) = (options.cores, options.memory_mib);
-    tracing::info!(worker_id, %web, cores, memory_mib, results, former, "agent started");
+    let AgentOptions {
+        cores, memory_mib, ..
+    } = options;
+    tracing::info!(
+        worker_id,
+        %web,
+        cores,
+        memory_mib,
+        results,
+        former,
+        "agent started"
+    );
 }
 
 /// Makes the parts, tells them of each other, and sets them going.
@@ -199,14 +210,11 @@ fn compose(
         attempts,
     } = leftovers;
     let worker_id = state.worker_id.clone();
-    say_started(
-        &options,
-        (&worker_id, web_addr),
-        (results.len(), attempts.len()),
-    );
-    attempts
-        .into_iter()
-        .for_each(|(path, attempt)| runner.resume(path, attempt));
+    let who = (worker_id.as_str(), web_addr);
+    say_started(&options, who, results.len(), attempts.len());
+    for (path, attempt) in attempts {
+        runner.resume(path, attempt);
+    }
     let (changes, stored) = start_store(&directory);
     let board = Board::new(&machine);
     // The web server and the clean-up outlive the pump: health and logs are served until the last process is gone.

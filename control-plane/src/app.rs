@@ -191,22 +191,15 @@ impl Master {
         let peer_routes = peer_routes.add_service(snapshots);
         let (routes, health) = routes(peer_routes, &handle, sessions, options.reflection)?;
         let rpc = tokio_listener(rpc, "gRPC")?;
-        let patience = options.cluster.recovery_timeout;
-        tasks.spawn_detached(
-            "spark takeover",
-            OnEnd::Alarm,
-            takeover::run(Arc::clone(&spark), patience),
-        );
+        let call_drivers = takeover::run(Arc::clone(&spark), options.cluster.recovery_timeout);
+        tasks.spawn_detached("spark takeover", OnEnd::Alarm, call_drivers);
         let shared_port = split(rpc, spark, &tasks, servers_stop.clone());
         let (incoming, http1) = shared_port.map_err(|source| StartError::Build {
             part: "gRPC",
             source: Box::new(source),
         })?;
-        tasks.spawn_detached(
-            "grpc server",
-            OnEnd::Alarm,
-            serve_rpc(routes, Guard::new(&handle), incoming, &servers_stop),
-        );
+        let serve = serve_rpc(routes, Guard::new(&handle), incoming, &servers_stop);
+        tasks.spawn_detached("grpc server", OnEnd::Alarm, serve);
         if let Some(rest) = rest {
             let router = rest::router(handle.clone(), options.rest.clone());
             start_rest(router, (rest, http1), &tasks, &servers_stop)?;

@@ -41,7 +41,7 @@ fn audit(cluster: &Cluster) -> String {
         .join("\n")
 }
 
-fn with_token<'a>(cluster: &Cluster, file: &Path, args: &[&'a str]) -> std::process::Command {
+fn with_token(cluster: &Cluster, file: &Path, args: &[&str]) -> std::process::Command {
     let mut command = cluster.command(args);
     command.env("INTERREX_TOKEN_FILE", file);
     command

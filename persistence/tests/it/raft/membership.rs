@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use interrex_persistence::backend::Backend;
+use interrex_persistence::{
+    backend::Backend,
+    raft::{Neighbour, Survivor},
+};
 use interrex_proto::credentials::Credentials;
 use tokio::task::JoinSet;
 
@@ -293,10 +296,12 @@ fn elsewhere(cluster: &Cluster, id: &str) -> BTreeMap<String, String> {
     peers
 }
 
+async fn ask(survivor: &Survivor, moved: &BTreeMap<String, String>) -> Vec<Neighbour> {
+    survivor.neighbours(moved, Credentials::default()).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_survivor_of_a_lost_quorum_goes_on_with_everything_and_the_lost_ones_never_return() {
-    use interrex_persistence::raft::Survivor;
-
     let mut cluster = Cluster::start(&["m1", "m2", "m3"], untuned).await;
     let (leader, leadership) = cluster.lead().await;
     for key in 0..50 {
@@ -315,17 +320,13 @@ async fn a_survivor_of_a_lost_quorum_goes_on_with_everything_and_the_lost_ones_n
     cluster.down(&lost[0]).await;
     cluster.down(&leader).await;
     let survivor = open(cluster.dir(&leader)).unwrap();
-    let neighbours = survivor
-        .neighbours(&elsewhere(&cluster, &leader), Credentials::default())
-        .await;
+    let neighbours = ask(&survivor, &elsewhere(&cluster, &leader)).await;
     let alive = survivor.recover(&neighbours).await.unwrap_err().to_string();
     assert!(alive.contains(&format!("{} answers", lost[1])), "{alive}");
     cluster.down(&lost[1]).await;
     let survivor = open(cluster.dir(&leader)).unwrap();
     assert_eq!(survivor.newest_term(), leadership.epoch.0);
-    let neighbours = survivor
-        .neighbours(&elsewhere(&cluster, &leader), Credentials::default())
-        .await;
+    let neighbours = ask(&survivor, &elsewhere(&cluster, &leader)).await;
     assert!(
         neighbours.iter().all(|n| !n.answers && n.voter),
         "{neighbours:?}"
@@ -333,9 +334,7 @@ async fn a_survivor_of_a_lost_quorum_goes_on_with_everything_and_the_lost_ones_n
     let term = survivor.recover(&neighbours).await.unwrap();
     assert!(term > leadership.epoch.0);
     let again = open(cluster.dir(&leader)).unwrap();
-    let alone = again
-        .neighbours(&BTreeMap::new(), Credentials::default())
-        .await;
+    let alone = ask(&again, &BTreeMap::new()).await;
     assert!(
         again
             .check(&alone)
