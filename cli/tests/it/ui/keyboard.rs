@@ -70,7 +70,10 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
     browser.tab_to("A Kill…").await;
     browser.keys(&[ENTER]).await;
     browser
-        .wait("the question", "return location.pathname.endsWith('/kill')")
+        .wait(
+            "the question",
+            "return location.pathname.endsWith('/kill') && document.readyState === 'complete'",
+        )
         .await;
     browser.tab_to("BUTTON Kill it").await;
     browser.keys(&[ENTER]).await;
