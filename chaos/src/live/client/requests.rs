@@ -23,6 +23,9 @@ use crate::{
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Each try over REST is a request of its own, and the library that waits for a leader is not there: without longer pauses,
+/// clients would keep a busy machine from electing one.
+const REST_PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The longest that a request is repeated; then its outcome is unknown. Longer than any fault of a run lasts.
 pub(in crate::live) const GIVE_UP_AFTER: Duration = Duration::from_secs(90);
 /// How long a read may take before it is given up: nobody waits for a read.
@@ -110,7 +113,7 @@ impl Requests {
         spec: &DriverSpec,
     ) -> io::Result<Told> {
         let began = Instant::now();
-        let mut unknown = false;
+        let (mut unknown, mut pause) = (false, PAUSE);
         let failed = loop {
             match rest.submit(id, spec).await {
                 Ok(RestCreated { driver, replayed }) => {
@@ -125,7 +128,8 @@ impl Requests {
                     }
                 }
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(REST_PAUSE_MAX);
         };
         self.given_up(Op::Submit, id, unknown, &failed.reason)
     }
