@@ -540,7 +540,7 @@ async fn bad_input_is_answered_in_words_or_closed_and_nothing_else_notices() {
     drop(socket);
     let mut socket = TcpStream::connect(master.rpc_addr).await.expect("a master");
     socket
-        .write_all(b"GET / HTTP/1.1\r\n\r\n")
+        .write_all(b"GET / HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n")
         .await
         .expect("room");
     let mut answer = String::new();
@@ -549,7 +549,7 @@ async fn bad_input_is_answered_in_words_or_closed_and_nothing_else_notices() {
         .expect("in time")
         .expect("text");
     assert!(
-        answer.starts_with("HTTP/1.1 400") && answer.contains("--rest"),
+        answer.starts_with("HTTP/1.1 4") && answer.contains("/v1/submissions/"),
         "{answer}"
     );
     submit(&mut client(&master), "still-here").await;
