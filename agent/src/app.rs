@@ -159,18 +159,12 @@ async fn read_leftovers(options: &AgentOptions) -> Result<Leftovers, AgentError>
     })?
 }
 
-fn say_started(
-    options: &AgentOptions,
-    (worker_id, web): (&str, SocketAddr),
-    results: usize,
-    former: usize,
-) {
+fn say_started(options: &AgentOptions, worker_id: &str, results: usize, former: usize) {
     let AgentOptions {
         cores, memory_mib, ..
     } = options;
     tracing::info!(
         worker_id,
-        %web,
         cores,
         memory_mib,
         results,
@@ -210,8 +204,7 @@ fn compose(
         attempts,
     } = leftovers;
     let worker_id = state.worker_id.clone();
-    let who = (worker_id.as_str(), web_addr);
-    say_started(&options, who, results.len(), attempts.len());
+    say_started(&options, &state.worker_id, results.len(), attempts.len());
     for (path, attempt) in attempts {
         runner.resume(path, attempt);
     }
