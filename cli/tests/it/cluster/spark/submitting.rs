@@ -27,6 +27,8 @@ pub(super) enum Way {
 pub(super) struct Submitted<'a> {
     spark: &'a Spark,
     cluster: &'a Cluster,
+    /// What it was submitted to.
+    masters: Vec<String>,
     name: String,
     /// Its id.
     pub(super) id: String,
@@ -112,6 +114,7 @@ impl<'a> Submitted<'a> {
         Self {
             spark,
             cluster,
+            masters: masters.to_vec(),
             name: name.to_owned(),
             id,
         }
@@ -154,19 +157,22 @@ impl<'a> Submitted<'a> {
         said_by(&mut command)
     }
 
-    /// Kills it over Spark's RPC; returns what Spark's client says.
+    /// Kills it over Spark's RPC, to which it was submitted; returns what Spark's client says.
     pub(super) fn kill_over_rpc(&self) -> String {
-        let masters = self.cluster.addresses("rpc").join(",");
+        let masters = self.masters.join(",");
         let mut command = self.spark.program("spark-class");
         command
-            // Without it, this client says nothing unless something is wrong.
             .args([CLIENT, "--verbose", "kill"])
             .args([&format!("spark://{masters}"), &self.id]);
         said_by(&mut command)
     }
 }
 
+/// What a program of Spark says, which by itself is nothing.
 fn said_by(command: &mut Command) -> String {
+    let log = script("log4j2.properties");
+    let option = format!("-Dlog4j2.configurationFile=file:{}", log.display());
+    command.env("JAVA_TOOL_OPTIONS", option);
     let output = start(command).finish_within(PATIENCE);
     expect_code(&output, 0);
     text(&output)
