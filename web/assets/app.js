@@ -157,9 +157,16 @@
     } catch { /* nobody answers: the next try asks again */ }
   }
 
+  // A page that is left may be kept by the browser, with its streams open for a minute; it has six of them for a server, and
+  // the seventh page would wait that long. So a page closes them as it goes, and is loaded anew if it comes back.
+  const leaving = new AbortController();
+  let source = null;
+  addEventListener("pagehide", () => { leaving.abort(); if (source) source.close(); });
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
   let last = "";
   function listen() {
-    const source = new EventSource("/live");
+    source = new EventSource("/live");
     source.onmessage = (message) => {
       const beat = JSON.parse(message.data);
       if (!beat.leader) say("wait", `The masters are electing a leader. What you see is of ${clock(goodAt)}; this page goes on by itself.`);
@@ -207,7 +214,7 @@
     log.scrollTop = log.scrollHeight;
     for (;;) {
       try {
-        const answer = await fetch(`${log.dataset.follow}&offset=${offset}`, { cache: "no-store" });
+        const answer = await fetch(`${log.dataset.follow}&offset=${offset}`, { cache: "no-store", signal: leaving.signal });
         if (answer.status === 404 || answer.status === 400) { put(state, "This output is no longer kept."); return; }
         if (!answer.ok) throw new Error(String(answer.status));
         const on = answer.headers.get("interrex-worker") || "";
@@ -225,6 +232,7 @@
         const over = await ask(log.dataset.state, {}, FETCH_MS).then((a) => a.json());
         if (over.over) { put(state, `Over: ${over.state}.`); return; }
       } catch {
+        if (leaving.signal.aborted) return;
         broken = true;
         put(state, "Cut off; trying again.");
       }

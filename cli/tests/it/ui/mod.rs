@@ -2,6 +2,7 @@
 
 mod failover;
 mod keyboard;
+mod leaving;
 mod many;
 mod pages;
 mod webdriver;
