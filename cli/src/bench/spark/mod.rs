@@ -90,7 +90,12 @@ pub(super) async fn run(args: SparkArgs, format: Format) -> Done {
     for round in 0..=args.rounds {
         let mut ignored = [Figures::new()?, Figures::new()?];
         let counted = if round == 0 { &mut ignored } else { &mut all };
-        for (system, figures) in systems.iter_mut().zip(counted) {
+        let mut turns: Vec<_> = systems.iter_mut().zip(counted).collect();
+        // What the one leaves behind for the other, it leaves behind as often as it finds it.
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (system, figures) in turns {
             one_round(&program, system, figures, round).await?;
         }
     }
