@@ -49,6 +49,16 @@ impl FormatProbe {
         Self(engine)
     }
 
+    /// Whether every member is known to apply `format`.
+    #[must_use]
+    pub fn may_write(&self, format: u32) -> bool {
+        let node = &self.0.node;
+        let formats = &node.ground.formats;
+        formats
+            .may_write(format, node.number(), &node.members())
+            .is_ok()
+    }
+
     /// Writes one in the leadership of `epoch`, and waits until it is applied here.
     ///
     /// # Errors

@@ -94,6 +94,11 @@ async fn a_downgraded_master_stops_by_name_at_what_it_does_not_know_and_the_othe
     let epoch = leadership.epoch;
     let old = IDS.into_iter().find(|id| *id != leader).unwrap();
     mixed.cluster.put(&leader, epoch, 0).await.unwrap();
+    eventually("the leader knows what all apply", || {
+        let may = mixed.probes[&leader].may_write(NEWER);
+        may.then_some(()).ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
     // The leader writes the entry while it still takes that one for a newer one.
     mixed.cluster.down(old).await;
     mixed.write_newer(&leader, epoch).await;
