@@ -8,7 +8,7 @@ use interrex_core::{
     ids::AppId,
     state::{app::Application, worker::Worker},
 };
-use interrex_spark_wire::Address;
+use interrex_spark_wire::{Address, Dictionary};
 use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
@@ -44,21 +44,12 @@ pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<(
         address: Address::new(spark.host.clone(), spark.port),
         endpoint: spark.endpoint.clone(),
     };
-    let dial = TcpStream::connect((spark.host.as_str(), spark.port));
-    let socket = timeout(CONNECT_TIMEOUT, dial).await??;
-    socket.set_nodelay(true)?;
-    let greeting =
-        one_way(rpc, &dictionary, &driver, &rpc.master_changed()).map_err(io::Error::other)?;
-    let attached = rpc.peers.attach();
-    let attached = attached.ok_or_else(|| io::Error::other("too many sessions"))?;
-    let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
-    connection.line = Some(dictionary);
-    connection.app = Some(app.id.clone());
-    rpc.drivers.came(&driver.address);
-    connection.driver = Some(driver);
-    tracing::info!(app = %app.id, driver = connection.from, "called a driver of Spark");
-    rpc.serve(connection, socket, attached, vec![greeting]);
-    Ok(())
+    dial(rpc, dictionary, driver, |connection, driver| {
+        connection.app = Some(app.id.clone());
+        connection.driver = Some(driver);
+        tracing::info!(app = %app.id, driver = connection.from, "called a driver of Spark");
+    })
+    .await
 }
 
 /// Dials one of Spark's own workers and tells it that this master leads.
@@ -77,7 +68,23 @@ pub(super) async fn call_worker(rpc: &Arc<SparkRpc>, worker: &Worker) -> io::Res
         address: Address::new(spark.host.clone(), spark.port),
         endpoint: spark.endpoint.clone(),
     };
-    let dial = TcpStream::connect((spark.host.as_str(), spark.port));
+    dial(rpc, dictionary, peer, |connection, peer| {
+        tracing::info!(worker = %worker.id, from = connection.from, "called a worker of Spark");
+        let known = KnownWorker::new(worker.id.clone(), peer, rpc.me.clone());
+        connection.worker = Some(known);
+    })
+    .await
+}
+
+/// Dials a peer and greets it as the leader; `introduce` writes down on the connection who it is.
+async fn dial(
+    rpc: &Arc<SparkRpc>,
+    dictionary: Arc<Dictionary>,
+    peer: KnownPeer,
+    introduce: impl FnOnce(&mut Connection, KnownPeer),
+) -> io::Result<()> {
+    let Address { host, port } = &peer.address;
+    let dial = TcpStream::connect((host.as_str(), *port));
     let socket = timeout(CONNECT_TIMEOUT, dial).await??;
     socket.set_nodelay(true)?;
     let greeting =
@@ -87,9 +94,7 @@ pub(super) async fn call_worker(rpc: &Arc<SparkRpc>, worker: &Worker) -> io::Res
     let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
     connection.line = Some(dictionary);
     rpc.drivers.came(&peer.address);
-    tracing::info!(worker = %worker.id, from = connection.from, "called a worker of Spark");
-    let known = KnownWorker::new(worker.id.clone(), peer, rpc.me.clone());
-    connection.worker = Some(known);
+    introduce(&mut connection, peer);
     rpc.serve(connection, socket, attached, vec![greeting]);
     Ok(())
 }
