@@ -13,7 +13,7 @@ use interrex_proto::{credentials::Credentials, limits};
 use interrex_web::log_level::LogControl;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::cleanup::plan::Limits;
+use crate::{cleanup::plan::Limits, spark::SparkHome};
 
 /// The subcommand under which the binary is its own process supervisor.
 pub const SUPERVISOR_SUBCOMMAND: &str = "process-supervisor";
@@ -47,7 +47,7 @@ pub struct AgentOptions {
     /// What else this agent can do, such as `spark`.
     pub capabilities: Vec<String>,
     /// Installations of Spark to offer, one of each line.
-    pub spark_homes: Vec<PathBuf>,
+    pub spark_homes: Vec<SparkHome>,
     /// Where health, metrics, processes and logs are served. Default `127.0.0.1:8081`; port 0 picks one.
     pub web: SocketAddr,
     /// From SIGTERM to SIGKILL. Default 10 s.

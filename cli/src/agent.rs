@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use interrex_agent::{Agent, AgentError, AgentOptions, cleanup::plan::Limits};
+use interrex_agent::{Agent, AgentError, AgentOptions, cleanup::plan::Limits, spark::SparkHome};
 use interrex_client::masters;
 use interrex_proto::v1::ResourceAddresses;
 use tokio_util::sync::CancellationToken;
@@ -57,14 +57,15 @@ pub(crate) struct AgentArgs {
     #[arg(long, env = "INTERREX_AGENT_RESOURCE", value_name = "NAME=A,B")]
     #[arg(value_parser = parse_resource)]
     resource: Vec<ResourceAddresses>,
-    /// An installation of Spark to offer, one of each line (3.5, 4.1 ...); may be repeated
+    /// An installation of Spark to offer, one of each line (3.5, 4.1 ...), which its jars say; with NAME= they are not read,
+    /// and masters with --spark-probe run there what they do not know; may be repeated
     #[arg(
         long,
         env = "INTERREX_AGENT_SPARK_HOME",
-        value_name = "DIR",
+        value_name = "[NAME=]DIR",
         value_delimiter = ':'
     )]
-    spark_home: Vec<PathBuf>,
+    spark_home: Vec<SparkHome>,
     /// Where logs, health and metrics are served
     #[arg(
         long,

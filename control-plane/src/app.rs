@@ -64,6 +64,8 @@ pub struct MasterOptions {
     pub role: RoleOptions,
     /// Who may change something.
     pub access: Access,
+    /// Whether peers of unknown builds of Spark are asked what their classes look like.
+    pub spark_probe: bool,
     /// The submission API.
     pub rest: RestOptions,
     /// Whether gRPC reflection is served.
@@ -142,6 +144,7 @@ impl MasterOptions {
                 ..RoleOptions::default()
             },
             access: Access::default(),
+            spark_probe: config.spark_probe,
             rest: config.rest.clone(),
             ui: config.ui.clone(),
             reflection: config.server.reflection,
@@ -184,6 +187,7 @@ impl Master {
             heartbeat_interval: options.cluster.worker_timeout / HEARTBEATS_PER_TIMEOUT,
             at_most_once_lease: options.cluster.at_most_once_lease(),
             builds: Arc::new(Builds::new()),
+            spark_probe: options.spark_probe,
         };
         let spark = SparkRpc::new(&sessions);
         let snapshots = snapshots::service(handle.clone(), tasks.clone());

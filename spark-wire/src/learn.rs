@@ -133,36 +133,48 @@ fn learned_line(
     Ok(format!("{spark}{LEARNED}{scala}.{hash}"))
 }
 
+/// Whether there are the jars of an installation, as their names say; they are not read.
+///
+/// # Errors
+/// There is no Spark there.
+pub fn is_installation(spark_home: &Path) -> Result<(), LearnError> {
+    jar_paths(spark_home).map(|_paths| ())
+}
+
+fn jar_paths(spark_home: &Path) -> Result<Vec<PathBuf>, LearnError> {
+    let folder = spark_home.join("jars");
+    let failed = |source| LearnError::Folder {
+        path: folder.clone(),
+        source,
+    };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".jar") && JARS.iter().any(|j| name.starts_with(j)) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    for jar in [JARS[0], JARS[2]] {
+        let is_it = |p: &PathBuf| {
+            p.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with(jar))
+        };
+        if !paths.iter().any(is_it) {
+            let path = spark_home.to_owned();
+            return Err(LearnError::NoJar { path, jar });
+        }
+    }
+    Ok(paths)
+}
+
 // === impl Jars ===
 
 impl Jars {
     fn open(spark_home: &Path) -> Result<Self, LearnError> {
-        let folder = spark_home.join("jars");
-        let failed = |source| LearnError::Folder {
-            path: folder.clone(),
-            source,
-        };
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.ends_with(".jar") && JARS.iter().any(|j| name.starts_with(j)) {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        for jar in [JARS[0], JARS[2]] {
-            let is_it = |p: &PathBuf| {
-                p.file_name()
-                    .is_some_and(|n| n.to_string_lossy().starts_with(jar))
-            };
-            if !paths.iter().any(is_it) {
-                let path = spark_home.to_owned();
-                return Err(LearnError::NoJar { path, jar });
-            }
-        }
         let mut archives = Vec::new();
-        for path in paths {
+        for path in jar_paths(spark_home)? {
             let file = File::open(&path).map_err(|source| LearnError::Folder {
                 path: path.clone(),
                 source,

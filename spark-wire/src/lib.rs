@@ -14,6 +14,7 @@ pub mod frame;
 pub mod java;
 pub mod learn;
 pub mod message;
+pub mod probe;
 pub mod recognise;
 pub mod value;
 pub mod view;
@@ -26,6 +27,7 @@ pub use crate::{
     envelope::{Address, Body, Envelope},
     frame::{Frame, FrameCodec, FrameError},
     message::{Inbound, MessageError, Outbound},
+    probe::{Probe, ProbeError, Purpose},
     recognise::Recogniser,
     value::Value,
 };

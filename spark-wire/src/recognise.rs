@@ -29,6 +29,18 @@ impl Recogniser {
         }
     }
 
+    /// Takes note of one class, as the peer has said it in other words. What it has shown before counts more.
+    pub fn note(&mut self, class: &str, suid: i64) {
+        if self.seen.len() < SEEN_MAX {
+            self.seen.entry(class.to_owned()).or_insert(suid);
+        }
+    }
+
+    /// All that was seen.
+    pub fn seen(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.seen.iter().map(|(name, suid)| (name.as_str(), *suid))
+    }
+
     /// The dictionaries that agree with all that was seen, best first: the one that knows the most of it.
     #[must_use]
     pub fn candidates<'d>(

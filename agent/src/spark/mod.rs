@@ -3,6 +3,7 @@
 //! An executor runs with the classes of its driver's line or not at all, so each line is a capability of its own, and
 //! the scheduler sends here only what can run here.
 
+pub(crate) mod home;
 pub(crate) mod submission;
 
 use std::{
@@ -12,8 +13,9 @@ use std::{
 };
 
 use interrex_proto::{limits::SPARK_DICTIONARIES_MAX, v1::SparkDictionary};
-use interrex_spark_wire::learn::{LearnError, learn};
+use interrex_spark_wire::learn::{LearnError, is_installation, learn};
 
+pub use self::home::{SparkHome, SparkHomeError};
 use crate::error::AgentError;
 
 /// What an agent with any installation of Spark offers.
@@ -31,17 +33,17 @@ pub struct SparkHomes {
 // === impl SparkHomes ===
 
 impl SparkHomes {
-    /// Reads the jars of these installations; blocking, a second or two each.
+    /// Reads the jars of these installations, but of those that have a name; blocking, a second or two each.
     ///
     /// # Errors
     /// One is none, two are of the same line, or its path is not absolute text.
-    pub(crate) fn read(homes: &[PathBuf]) -> Result<Self, AgentError> {
+    pub(crate) fn read(homes: &[SparkHome]) -> Result<Self, AgentError> {
         let java = match env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
             Some(home) => Path::new(&home).join("bin/java"),
             None => PathBuf::from("java"),
         };
         let (mut by_line, mut learned) = (BTreeMap::new(), Vec::new());
-        for home in homes {
+        for SparkHome { name, dir: home } in homes {
             let refused = |source| AgentError::Spark {
                 home: home.clone(),
                 source,
@@ -50,17 +52,23 @@ impl SparkHomes {
                 let path = home.clone();
                 refused(LearnError::Folder { path, source })
             })?;
-            let dictionary = learn(&path).map_err(refused)?;
-            let line = dictionary.line.clone();
+            let line = match name {
+                Some(name) => {
+                    is_installation(&path).map_err(refused)?;
+                    name.clone()
+                }
+                None => {
+                    let dictionary = learn(&path).map_err(refused)?;
+                    if dictionary.is_learned() {
+                        let json = dictionary.to_json();
+                        let json = json.map_err(|error| refused(LearnError::Dictionary(error)))?;
+                        let line = dictionary.line.clone();
+                        learned.push(SparkDictionary { line, json });
+                    }
+                    dictionary.line
+                }
+            };
             tracing::info!(line, home = %path.display(), "offers Spark");
-            if dictionary.is_learned() {
-                let json = dictionary.to_json();
-                let json = json.map_err(|error| refused(LearnError::Dictionary(error)))?;
-                learned.push(SparkDictionary {
-                    line: line.clone(),
-                    json,
-                });
-            }
             if let Some(other) = by_line.insert(line.clone(), path) {
                 let home = home.clone();
                 return Err(AgentError::SparkTwice { line, home, other });
@@ -110,12 +118,31 @@ mod tests {
     #[test]
     fn what_is_no_installation_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = SparkHomes::read(&[folder.path().to_owned()]).expect_err("no Spark");
+        let error = SparkHomes::read(&[SparkHome::at(folder.path())]).expect_err("no Spark");
         let text = error.to_string();
         assert!(
             text.contains(&folder.path().display().to_string()),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_installation_with_a_name_is_offered_unread() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = SparkHome {
+            name: Some("acme".to_owned()),
+            ..SparkHome::at(folder.path())
+        };
+        assert!(SparkHomes::read(std::slice::from_ref(&home)).is_err());
+        let jars = folder.path().join("jars");
+        std::fs::create_dir(&jars).expect("a folder");
+        for jar in ["spark-core_2.13-9.9.9.jar", "scala-library-2.13.99.jar"] {
+            std::fs::write(jars.join(jar), "no jar at all").expect("written");
+        }
+        let homes = SparkHomes::read(&[home]).expect("offered");
+        let offered: Vec<_> = homes.capabilities().collect();
+        assert_eq!(offered, ["spark", "spark-acme"]);
+        assert!(homes.learned().is_empty());
     }
 
     #[test]

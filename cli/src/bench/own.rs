@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use interrex_agent::spark::SparkHome;
 use interrex_client::control::ControlClient;
 use interrex_proto::v1::{CommandLine, DriverSpec};
 
@@ -68,10 +69,10 @@ impl Own {
             cores,
             memory,
         };
-        Self::of_size(size, vec![home.to_owned()]).await
+        Self::of_size(size, vec![SparkHome::at(home)]).await
     }
 
-    async fn of_size(size: Size, spark_homes: Vec<PathBuf>) -> Result<Self, Failure> {
+    async fn of_size(size: Size, spark_homes: Vec<SparkHome>) -> Result<Self, Failure> {
         let dir = Scratch::new()?;
         let block = Block::find()?;
         let ports = Ports::from_base(block.base())?;

@@ -4,6 +4,7 @@ mod respawn;
 
 use std::path::{Path, PathBuf};
 
+use interrex_agent::spark::SparkHome;
 use tokio::time::Instant;
 
 use self::respawn::Respawns;
@@ -66,8 +67,8 @@ pub(crate) struct DevArgs {
     #[arg(long, default_value = "4GiB", value_parser = checked_memory)]
     memory: String,
     /// An installation of Spark that each agent offers; may be repeated, one of each line
-    #[arg(long, value_name = "DIR")]
-    spark_home: Vec<PathBuf>,
+    #[arg(long, value_name = "[NAME=]DIR")]
+    spark_home: Vec<SparkHome>,
 }
 
 fn checked_memory(text: &str) -> Result<String, String> {
@@ -182,8 +183,11 @@ fn layout(args: &DevArgs, block: Option<&Block>) -> Result<Layout, Failure> {
         cores: args.cores,
         memory: args.memory.clone(),
     };
-    let homes: Result<Vec<PathBuf>, Failure> =
-        args.spark_home.iter().map(|h| absolute(h)).collect();
+    let absolute_home = |home: &SparkHome| {
+        let absolute = home.absolute();
+        absolute.map_err(|e| Failure::io(&home.to_string(), &e))
+    };
+    let homes: Result<Vec<_>, Failure> = args.spark_home.iter().map(absolute_home).collect();
     Ok(Layout::new(absolute(&args.data_dir)?, size, ports)?.with_spark_homes(homes?))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Following survives what happens to a driver: before it starts it waits, when the agent is unreachable it
 //! asks again where the driver is. A new attempt on the same worker goes on in the same file; one on another
-//! worker is shown from its beginning.
+//! worker is shown from its beginning. What runs on one of Spark's own workers is shown by that alone: it is said where.
 
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,8 @@ struct Source {
 #[derive(Debug)]
 struct Seen {
     place: Option<Place>,
+    /// Where one of Spark's own workers shows it, but for the name of the output; else empty.
+    log_page: String,
     over: bool,
     state: String,
 }
@@ -107,6 +109,9 @@ pub(crate) async fn run(args: LogsArgs) -> Done {
     };
     loop {
         let seen = source.look(&client).await?;
+        if !seen.log_page.is_empty() {
+            return Err(source.is_elsewhere(&seen.log_page));
+        }
         let Some(place) = seen.place.clone() else {
             if seen.over || !args.follow {
                 return Err(Failure::new(
@@ -166,6 +171,19 @@ impl Source {
         })
     }
 
+    /// No agent has it.
+    fn is_elsewhere(&self, log_page: &str) -> Failure {
+        let what = match self.executor {
+            None => self.id.clone(),
+            Some(number) => format!("{}/{number}", self.id),
+        };
+        let text = format!(
+            "{what} is on one of Spark's own workers, which alone shows its logs: {log_page}{}",
+            self.stream
+        );
+        Failure::new(Exit::NotFoundOrConflict, text)
+    }
+
     async fn look(&self, client: &ControlClient) -> Result<Seen, Failure> {
         let status = client.status(&self.id, false).await?;
         match self.executor {
@@ -187,6 +205,7 @@ impl Source {
         });
         Ok(Seen {
             place,
+            log_page: driver.log_page.clone(),
             over: status.over,
             state: driver.state.clone(),
         })
@@ -203,6 +222,7 @@ impl Source {
             let state = jobs::state(status).to_owned();
             return Ok(Seen {
                 place: None,
+                log_page: String::new(),
                 over: status.over,
                 state,
             });
@@ -214,6 +234,7 @@ impl Source {
         let running = matches!(executor.state.as_str(), "LAUNCHING" | "RUNNING" | "KILLING");
         Ok(Seen {
             place,
+            log_page: executor.log_page.clone(),
             over: !running,
             state: executor.state.clone(),
         })
@@ -304,6 +325,18 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_worker_of_spark_has_is_said_to_be_there() {
+        let source = Source::parse("app-0/3", true).unwrap();
+        let page = "http://h1:8081/logPage/?appId=app-0&executorId=3&logType=";
+        let refused = source.is_elsewhere(page);
+        assert_eq!(refused.exit, Exit::NotFoundOrConflict);
+        let end = format!(
+            "app-0/3 is on one of Spark's own workers, which alone shows its logs: {page}stderr"
+        );
+        assert_eq!(refused.message, end);
+    }
 
     #[test]
     fn an_executor_is_named_behind_its_application() {

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use interrex_agent::spark::SparkHome;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -71,7 +72,7 @@ pub(crate) struct Layout {
     joining: Vec<MasterPlace>,
     size: Size,
     handed_on: HandedOn,
-    spark_homes: Vec<PathBuf>,
+    spark_homes: Vec<SparkHome>,
 }
 
 /// Options of the program itself that masters and agents are started with, too.
@@ -176,7 +177,7 @@ impl Layout {
     }
 
     /// The installations of Spark that every agent offers.
-    pub(crate) fn with_spark_homes(mut self, homes: Vec<PathBuf>) -> Self {
+    pub(crate) fn with_spark_homes(mut self, homes: Vec<SparkHome>) -> Self {
         self.spark_homes = homes;
         self
     }
@@ -276,7 +277,7 @@ impl Layout {
             args.extend([option.into(), value.into()]);
         }
         for home in &self.spark_homes {
-            args.extend(["--spark-home".into(), home.into()]);
+            args.extend(["--spark-home".into(), home.argument()]);
         }
         args
     }

@@ -108,6 +108,10 @@ pub(crate) struct MasterArgs {
     /// Serve Spark's RPC, which has no place for a token, although there are --tokens
     #[arg(long, env = "INTERREX_MASTER_SPARK_WITHOUT_TOKEN", requires = "tokens")]
     spark_without_token: bool,
+    /// Ask Spark's drivers and submission clients of an unknown build what its classes look like; each question is an error
+    /// in their log. For installations that agents offer as --spark-home NAME=DIR
+    #[arg(long, env = "INTERREX_MASTER_SPARK_PROBE")]
+    spark_probe: bool,
     #[command(flatten)]
     etcd: EtcdArgs,
     #[command(flatten)]
@@ -145,6 +149,7 @@ impl MasterArgs {
             insecure: self.insecure,
             tokens: self.tokens.clone(),
             spark_without_token: self.spark_without_token,
+            spark_probe: self.spark_probe,
             ..MasterConfig::default()
         };
         let default_rpc = config.server.rpc.to_string();

@@ -3,7 +3,7 @@
 //! Pure look-ups, shared by gRPC and REST. `message` says in words what something waits for, in those of
 //! [`interrex_core::explain`]. Nothing is decided here: the scheduler alone places work.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use interrex_core::{
     explain::{Facts, NO_PROGRESS, Waits},
@@ -20,6 +20,7 @@ use interrex_core::{
 use interrex_proto::v1;
 
 use crate::{
+    edge::spark_rpc,
     messages,
     runtime::view::{ClusterView, Found},
 };
@@ -84,6 +85,7 @@ pub fn driver_status(
             .unwrap_or_default(),
         worker_host: worker.map(|w| w.spec.host.clone()).unwrap_or_default(),
         worker_web: worker.map(|w| w.spec.web.clone()).unwrap_or_default(),
+        log_page: log_page_of_driver(view, driver),
         cores: driver.spec.cores.0,
         memory_mib: driver.spec.memory.0,
         supervise: driver.spec.supervise,
@@ -106,7 +108,7 @@ pub fn application_status(
     waits: Option<&ViewWaits<'_>>,
 ) -> v1::ApplicationStatus {
     let executors: Vec<_> = view.executors_of(&app.id).collect();
-    let held = |e: &&&std::sync::Arc<Executor>| !e.state.is_final();
+    let held = |e: &&&Arc<Executor>| !e.state.is_final();
     v1::ApplicationStatus {
         id: app.id.to_string(),
         name: app.spec.name.clone(),
@@ -164,12 +166,39 @@ pub fn executor_info(view: &ClusterView, executor: &Executor) -> v1::ExecutorInf
         worker_id: executor.worker.to_string(),
         worker_host: worker.map(|w| w.spec.host.clone()).unwrap_or_default(),
         worker_web: worker.map(|w| w.spec.web.clone()).unwrap_or_default(),
+        log_page: log_page_of_executor(view, executor),
         cores: executor.cores.0,
         memory_mib: executor.memory.0,
         state: executor.state.name().to_owned(),
         exit: executor.exit.map(messages::exit_message),
         message: executor.message.clone(),
     }
+}
+
+/// Where one of Spark's own workers shows what a driver writes, but for the name of the output; empty: its agent has it.
+#[must_use]
+pub fn log_page_of_driver(view: &ClusterView, driver: &Driver) -> String {
+    // It knows a driver by its attempt.
+    let id = spark_rpc::driver_name(driver.id.as_str(), driver.attempt.0);
+    let worker = driver.worker.as_ref().and_then(|id| view.worker(id));
+    log_page(worker, &format!("driverId={id}"))
+}
+
+/// The same for an executor.
+#[must_use]
+pub fn log_page_of_executor(view: &ClusterView, executor: &Executor) -> String {
+    let Executor { app, id, .. } = executor;
+    log_page(
+        view.worker(&executor.worker),
+        &format!("appId={app}&executorId={}", id.0),
+    )
+}
+
+fn log_page(worker: Option<&Arc<Worker>>, what: &str) -> String {
+    let sparks = worker.filter(|worker| worker.spec.spark.is_some());
+    sparks
+        .map(|worker| format!("http://{}/logPage/?{what}&logType=", worker.spec.web))
+        .unwrap_or_default()
 }
 
 /// A worker with what is booked on it.

@@ -50,6 +50,9 @@ pub struct MasterConfig {
     pub tokens: Option<PathBuf>,
     /// Serves Spark's RPC, which has no place for a token, although there are tokens. Default false.
     pub spark_without_token: bool,
+    /// Asks Spark's drivers and submission clients of a build that is neither built in nor taught by an agent what its
+    /// classes look like; each question is an error in their log. Default false.
+    pub spark_probe: bool,
     /// From the first signal to the end, at most. Default 10 s.
     #[serde(with = "humantime_serde")]
     pub shutdown_grace: Duration,
@@ -80,6 +83,7 @@ impl Default for MasterConfig {
             insecure: false,
             tokens: None,
             spark_without_token: false,
+            spark_probe: false,
             shutdown_grace: Duration::from_secs(10),
             server: ServerOptions::default(),
             cluster: ClusterOptions::default(),

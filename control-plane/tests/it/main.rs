@@ -33,6 +33,7 @@ mod same_epoch;
 mod serving;
 mod slow_readers;
 mod snapshots;
+mod spark_probe;
 mod spark_rpc;
 mod spark_workers;
 mod submit;

@@ -13,9 +13,11 @@ use interrex_core::{ids::AppId, state::app::ApplicationState};
 use interrex_persistence::memory::MemoryCluster;
 use interrex_proto::v1::{self, master_frame, peer_frame};
 use interrex_spark_wire::{
-    Body, Envelope, Frame, FrameCodec,
+    Address, Body, Envelope, Frame, FrameCodec, Value,
+    dictionary::built_in,
     java::{Limits, read},
     view::View,
+    writer::write,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -461,6 +463,39 @@ async fn a_new_leader_dials_a_driver_that_has_no_connection_to_it() {
         driver.told("ExecutorAdded").await;
         return;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_whose_leader_died_before_it_answered_is_told_by_the_next() {
+    let cluster = MemoryCluster::new();
+    let first = start(&cluster, "m1");
+    leads(&first).await;
+    let second = start(&cluster, "m2");
+    has_role(&second, Role::Standby).await;
+    let port = dead_port();
+    let mut driver = Driver::connect(&second, port).await;
+    driver.greet().await;
+    driver.ask_in().await;
+    driver.greet().await;
+    let app = Driver::connect(&first, port).await.registered().await;
+    cluster.depose();
+    leads(&second).await;
+    driver.told("MasterChanged").await;
+    // It answers without the id that it has not heard.
+    let class = "org.apache.spark.deploy.DeployMessages$MasterChangeAcknowledged";
+    let nameless = Value::Object(class, vec![("appId", Value::Null)]);
+    let payload = write(&nameless, &built_in()[0]).expect("a known class");
+    let sent = Envelope {
+        sender: Some(Address::new("127.0.0.1", port)),
+        receiver: Some(Address::new("127.0.0.1", 7077)),
+        endpoint: "Master".to_owned(),
+        payload: payload.into(),
+    };
+    let body = sent.encode().expect("short");
+    let sent = driver.wire.send(Frame::OneWay { body }).await;
+    sent.expect("the master reads");
+    let registered = driver.told("RegisteredApplication").await;
+    assert_eq!(registered.app_id(), app);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

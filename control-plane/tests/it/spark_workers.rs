@@ -1,6 +1,6 @@
 //! Spark's own workers on a master's port: a worker by hand, with the bytes that a real one has sent.
 
-use std::{fs, path::Path};
+use std::{collections::VecDeque, fs, path::Path};
 
 use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
@@ -25,15 +25,20 @@ use interrex_spark_wire::{
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::codec::{Decoder, Framed};
 
-use crate::support::{PATIENCE, client, driver, has_role, leads, sees, start};
+use crate::support::{PATIENCE, client, driver, has_role, leads, sees, start, status};
 
 const MESSAGES: &str = "org.apache.spark.deploy.DeployMessages$";
 /// Where the captured worker listened.
 const WORKER_PORT: u16 = 17_000;
+/// States of drivers, as Spark numbers them.
+const FINISHED: i32 = 2;
+const KILLED: i32 = 5;
 
 /// One connection of a peer of Spark to a master.
 struct Wire {
     frames: Framed<TcpStream, FrameCodec>,
+    /// What came while an answer was waited for.
+    kept: VecDeque<Frame>,
 }
 
 fn dictionary() -> &'static Dictionary {
@@ -77,6 +82,7 @@ impl Wire {
         let socket = TcpStream::connect(master.rpc_addr).await.expect("a master");
         Self {
             frames: Framed::new(socket, FrameCodec::default()),
+            kept: VecDeque::new(),
         }
     }
 
@@ -111,7 +117,10 @@ impl Wire {
     /// Skips until a message of this class comes; answers what the master asks meanwhile.
     async fn told(&mut self, class: &str) -> Graph {
         loop {
-            let frame = self.next().await;
+            let frame = match self.kept.pop_front() {
+                Some(frame) => frame,
+                None => self.next().await,
+            };
             let Some(envelope) = envelope(&frame) else {
                 continue;
             };
@@ -148,7 +157,8 @@ impl Wire {
                 }
                 Frame::Request { id, .. } => self.answer(id).await,
                 Frame::Failure { text, .. } => panic!("{text}"),
-                Frame::Response { .. } | Frame::OneWay { .. } => {}
+                Frame::Response { .. } => {}
+                frame @ Frame::OneWay { .. } => self.kept.push_back(frame),
             }
         }
     }
@@ -238,6 +248,41 @@ fn scheduler_state(app: &AppId, executor: i32) -> Value<'static> {
     )
 }
 
+/// A driver that is a class in a jar.
+fn jar(at_most_once: bool) -> v1::DriverSpec {
+    v1::DriverSpec {
+        command: None,
+        spark: Some(v1::SparkSubmission {
+            app_resource: "file:/pi.jar".to_owned(),
+            main_class: "org.example.Pi".to_owned(),
+            client_spark_version: "3.5.9".to_owned(),
+            ..v1::SparkSubmission::default()
+        }),
+        at_most_once,
+        ..driver("pi")
+    }
+}
+
+fn submit(id: &str, spec: v1::DriverSpec) -> v1::SubmitRequest {
+    v1::SubmitRequest {
+        request_id: id.to_owned(),
+        spec: Some(spec),
+    }
+}
+
+/// What a worker says of the first attempt of a driver.
+fn driver_changed(id: &str, state: i32) -> Value<'static> {
+    let state = Value::Enumeration("org.apache.spark.deploy.master.DriverState$", state);
+    Value::Object(
+        "org.apache.spark.deploy.DeployMessages$DriverStateChanged",
+        vec![
+            ("driverId", Value::text(format!("{id}.1"))),
+            ("state", state),
+            ("exception", Value::option(None)),
+        ],
+    )
+}
+
 async fn leader() -> RunningMaster {
     let master = start(&MemoryCluster::new(), "m1");
     leads(&master).await;
@@ -320,21 +365,6 @@ async fn a_new_leader_keeps_what_a_worker_of_spark_runs() {
 async fn a_plain_program_and_what_may_run_once_never_go_to_a_worker_of_spark() {
     let master = leader().await;
     let mut worker = Wire::worker(&master).await;
-    let jar = |at_most_once| v1::DriverSpec {
-        command: None,
-        spark: Some(v1::SparkSubmission {
-            app_resource: "file:/pi.jar".to_owned(),
-            main_class: "org.example.Pi".to_owned(),
-            client_spark_version: "3.5.9".to_owned(),
-            ..v1::SparkSubmission::default()
-        }),
-        at_most_once,
-        ..driver("pi")
-    };
-    let submit = |id: &str, spec| v1::SubmitRequest {
-        request_id: id.to_owned(),
-        spec: Some(spec),
-    };
     let mut control = client(&master);
     for (id, spec) in [("plain", driver("plain")), ("once", jar(true))] {
         let answer = control.submit(submit(id, spec)).await.expect("accepted");
@@ -355,18 +385,7 @@ async fn a_plain_program_and_what_may_run_once_never_go_to_a_worker_of_spark() {
         driver.is_some_and(|d| d.state == DriverState::Running)
     };
     sees(&master.handle, "the driver runs", runs).await;
-    let ended = Value::Object(
-        "org.apache.spark.deploy.DeployMessages$DriverStateChanged",
-        vec![
-            ("driverId", Value::text(format!("{id}.1"))),
-            (
-                "state",
-                Value::Enumeration("org.apache.spark.deploy.master.DriverState$", 2),
-            ),
-            ("exception", Value::option(None)),
-        ],
-    );
-    worker.send(None, &ended).await;
+    worker.send(None, &driver_changed(&id, FINISHED)).await;
     let over = |view: &ClusterView| {
         let driver = view.driver(&id.as_str().into());
         driver.is_some_and(|d| d.state == DriverState::Finished)
@@ -388,4 +407,60 @@ async fn a_worker_that_leaves_gets_no_more_work() {
         worker.is_some_and(|w| w.drain.is_some())
     };
     sees(&master.handle, "the worker is drained", drained).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_on_a_worker_of_spark_is_killed_there_and_has_its_logs_there() {
+    let master = leader().await;
+    let mut worker = Wire::worker(&master).await;
+    let mut control = client(&master);
+    let answer = control.submit(submit("jar", jar(false))).await;
+    let driver = answer.expect("accepted").into_inner().driver;
+    let id = driver.expect("a driver").id;
+    worker.told("LaunchDriver").await;
+    let runs = |view: &ClusterView| {
+        let driver = view.driver(&id.as_str().into());
+        driver.is_some_and(|d| d.state == DriverState::Running)
+    };
+    sees(&master.handle, "the driver runs", runs).await;
+    let known = status(&mut control, &id).await.expect("known").driver;
+    let page = known.expect("a driver").log_page;
+    let expected = format!("/logPage/?driverId={id}.1&logType=");
+    assert!(
+        page.starts_with("http://127.0.0.1:") && page.ends_with(&expected),
+        "{page}"
+    );
+    let kill = v1::KillRequest {
+        request_id: "k".to_owned(),
+        id: id.clone(),
+    };
+    control.kill(kill).await.expect("taken");
+    let killed = worker.told("KillDriver").await;
+    assert_eq!(text(&killed, "driverId"), format!("{id}.1"));
+    worker.send(None, &driver_changed(&id, KILLED)).await;
+    let over = |view: &ClusterView| {
+        let driver = view.driver(&id.as_str().into());
+        driver.is_some_and(|d| d.state == DriverState::Killed)
+    };
+    sees(&master.handle, "the driver is killed", over).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_heartbeat_comes_first_is_asked_to_register() {
+    let master = leader().await;
+    let mut worker = Wire::connect(&master).await;
+    worker.say("5-worker-Heartbeat").await;
+    let asked = worker.told("ReconnectWorker").await;
+    let url = format!("spark://127.0.0.1:{}", master.rpc_addr.port());
+    assert_eq!(text(&asked, "masterUrl"), url);
+    worker.say("5-worker-m17077-c1-f002-RegisterWorker").await;
+    worker.told("RegisteredWorker").await;
+    worker
+        .say("5-worker-m17077-c1-f003-WorkerLatestState")
+        .await;
+    let alive = |view: &ClusterView| {
+        let worker = view.worker(&worker_id().as_str().into());
+        worker.is_some_and(|w| w.state == WorkerState::Alive)
+    };
+    sees(&master.handle, "the worker is alive", alive).await;
 }

@@ -33,8 +33,8 @@ pub enum Inbound {
     },
     /// One-way: the new leader is accepted.
     MasterChangeAcknowledged {
-        /// Ours.
-        app_id: String,
+        /// Ours; nothing: no leader has told the driver that it is registered.
+        app_id: Option<String>,
     },
     /// How many executors are wanted in all. Wants a boolean.
     RequestExecutors {
@@ -154,7 +154,11 @@ impl Inbound {
                 Ok(Self::UnregisterApplication { app_id: app_id()? })
             }),
             "MasterChangeAcknowledged" => parse("MasterChangeAcknowledged", || {
-                Ok(Self::MasterChangeAcknowledged { app_id: app_id()? })
+                let app_id = match view.field("appId")? {
+                    null if null.is_null() => None,
+                    _ => Some(app_id()?),
+                };
+                Ok(Self::MasterChangeAcknowledged { app_id })
             }),
             "RequestExecutors" => parse("RequestExecutors", || {
                 let mut totals = Vec::new();

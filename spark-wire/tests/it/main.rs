@@ -13,4 +13,5 @@ mod golden;
 mod jvm;
 mod learned;
 mod messages;
+mod probe;
 mod support;

@@ -3,13 +3,14 @@ import argparse
 import os
 import time
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, TaskContext
 
 options = argparse.ArgumentParser()
 options.add_argument("folder")
 options.add_argument("name")
 options.add_argument("steps", type=int)
 options.add_argument("--ask", action="store_true", help="ask for executors, and give one back")
+options.add_argument("--gpus", action="store_true", help="tell which addresses of gpu tasks have")
 options.add_argument("--pause", type=float, default=0, help="seconds that each task takes")
 given = options.parse_args()
 pause = given.pause
@@ -37,6 +38,9 @@ for step in range(given.steps):
     while step > 0 and not os.path.exists(os.path.join(given.folder, "go.%d" % step)):
         time.sleep(0.1)
     tell("sum.%d" % step, str(sc.parallelize(range(1000), 4).mapPartitions(added(step)).sum()))
+    if given.gpus:
+        gpus = sc.parallelize(range(2), 2).map(lambda _: TaskContext.get().resources()["gpu"].addresses[0])
+        tell("gpus.%d" % step, ",".join(sorted(set(gpus.collect()))))
 if given.ask:
     cluster = sc._jsc.sc()
     tell("asked", str(cluster.requestExecutors(1)))

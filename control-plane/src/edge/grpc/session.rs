@@ -48,6 +48,8 @@ pub(crate) struct Sessions {
     pub(crate) at_most_once_lease: Duration,
     /// Builds of Spark that agents teach.
     pub(crate) builds: Arc<Builds>,
+    /// Whether peers of unknown builds of Spark are asked what their classes look like.
+    pub(crate) spark_probe: bool,
 }
 
 // === impl Sessions ===

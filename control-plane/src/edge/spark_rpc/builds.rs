@@ -16,14 +16,19 @@ use interrex_proto::{
     limits::{SPARK_DICTIONARIES_MAX, SPARK_DICTIONARY_BYTES_MAX},
     v1::SparkDictionary,
 };
-use interrex_spark_wire::{Dictionary, Recogniser, dictionary::built_in};
+use interrex_spark_wire::{
+    Dictionary, Recogniser,
+    dictionary::{LEARNED, built_in},
+};
 
-use crate::metrics;
+use crate::{edge::spark_rpc::registering::LINE_VARIABLE, metrics};
 
 /// Builds that are remembered besides those that are built in.
 const LEARNED_MAX: usize = 64;
 /// Offered lines that are remembered.
 const OFFERED_MAX: usize = 128;
+/// Builds that are remembered because peers have told them.
+const FOUND_OUT_MAX: usize = 16;
 /// What the capability for a line begins with.
 const CAPABILITY_PREFIX: &str = "spark-";
 
@@ -38,8 +43,19 @@ struct Inner {
     built_in: Vec<Arc<Dictionary>>,
     /// The one that was told longest ago comes first.
     learned: Vec<Arc<Dictionary>>,
+    /// Those that peers have told themselves, when they were asked; the oldest comes first.
+    found_out: Vec<Arc<Dictionary>>,
     /// Lines that agents have offered; the one that was offered longest ago comes first.
     offered: Vec<String>,
+}
+
+/// The name for a build that a peer has told itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// An installation that agents offer.
+    Name(String),
+    /// Why there is none, in words.
+    None(String),
 }
 
 // === impl Builds ===
@@ -51,6 +67,7 @@ impl Builds {
             inner: Mutex::new(Inner {
                 built_in,
                 learned: Vec::new(),
+                found_out: Vec::new(),
                 offered: Vec::new(),
             }),
         }
@@ -106,6 +123,67 @@ impl Builds {
         fitting
     }
 
+    /// Names that operators have given to installations (`--spark-home NAME=DIR`), as far as agents offer them.
+    pub(super) fn named(&self) -> Vec<String> {
+        let inner = self.lock();
+        let is_named = |line: &&String| {
+            !line.contains(LEARNED) && inner.built_in.iter().all(|d| d.line != **line)
+        };
+        inner.offered.iter().filter(is_named).cloned().collect()
+    }
+
+    /// The installation for a build that a peer has told itself: the one that it wants, else the only one.
+    pub(super) fn name_for(&self, wanted: Option<&str>) -> Naming {
+        let named = self.named();
+        let all = named.join(", ");
+        match (wanted, named.as_slice()) {
+            (_, []) => Naming::None(
+                "its build of Spark is not known, and no agent offers an installation for it with --spark-home NAME=DIR"
+                    .to_owned(),
+            ),
+            (Some(wanted), _) if named.iter().any(|name| name == wanted) => {
+                Naming::Name(wanted.to_owned())
+            }
+            (Some(wanted), _) => Naming::None(format!(
+                "{LINE_VARIABLE}: agents offer no installation `{wanted}`, but {all}"
+            )),
+            (None, [one]) => Naming::Name(one.clone()),
+            (None, _) => Naming::None(format!(
+                "its build of Spark is not known, and agents offer {all}: say which with --conf \
+                 spark.executorEnv.{LINE_VARIABLE}=NAME"
+            )),
+        }
+    }
+
+    /// What a peer has told itself, from now on under this name.
+    pub(super) fn found_out(&self, name: &str, dictionary: &Dictionary) -> Arc<Dictionary> {
+        let found = Arc::new(Dictionary {
+            line: name.to_owned(),
+            classes: dictionary.classes.clone(),
+        });
+        let mut inner = self.lock();
+        inner.found_out.retain(|d| d.line != name);
+        if inner.found_out.len() >= FOUND_OUT_MAX {
+            inner.found_out.remove(0);
+        }
+        inner.found_out.push(Arc::clone(&found));
+        found
+    }
+
+    /// One of these that was found out under another name, if agents offer an installation of this name: two can have
+    /// the same classes.
+    pub(super) fn found_as(
+        &self,
+        fitting: &[Arc<Dictionary>],
+        name: &str,
+    ) -> Option<Arc<Dictionary>> {
+        let is_found =
+            |d: &&Arc<Dictionary>| self.lock().found_out.iter().any(|f| f.line == d.line);
+        let found = fitting.iter().find(is_found)?;
+        let is_offered = self.named().iter().any(|known| known == name);
+        is_offered.then(|| self.found_out(name, found))
+    }
+
     /// Their names, for a refusal.
     pub(super) fn lines(&self) -> Vec<String> {
         self.lock().all().map(|d| d.line.clone()).collect()
@@ -131,7 +209,8 @@ impl Builds {
 
 impl Inner {
     fn all(&self) -> impl Iterator<Item = &Arc<Dictionary>> {
-        self.built_in.iter().chain(&self.learned)
+        let told = self.learned.iter().chain(&self.found_out);
+        self.built_in.iter().chain(told)
     }
 
     fn add(&mut self, dictionary: Arc<Dictionary>) {

@@ -8,7 +8,7 @@ use interrex_core::{
     ids::AppId,
     state::{app::Application, worker::Worker},
 };
-use interrex_spark_wire::{Address, Dictionary};
+use interrex_spark_wire::{Address, Dictionary, Purpose};
 use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
@@ -29,22 +29,24 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Tries to reach a driver whose connection has ended, and the pause between them.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
+const UNKNOWN: &str = "its build of Spark is not known to this master";
 
 /// Dials an application's driver and tells it that this master leads.
 ///
 /// # Errors
 /// The driver cannot be reached.
 pub(super) async fn call(rpc: &Arc<SparkRpc>, app: &Application) -> io::Result<()> {
-    let (Some(spark), Some(dictionary)) = (&app.spec.spark, rpc.dictionary_of(app)) else {
-        return Err(io::Error::other(
-            "its build of Spark is not known to this master",
-        ));
+    let known = rpc.dictionary_of(app);
+    let spark = app.spec.spark.as_ref();
+    let spark = spark.filter(|_| known.is_some() || rpc.probes.is_on());
+    let Some(spark) = spark else {
+        return Err(io::Error::other(UNKNOWN));
     };
     let driver = KnownPeer {
         address: Address::new(spark.host.clone(), spark.port),
         endpoint: spark.endpoint.clone(),
     };
-    dial(rpc, dictionary, driver, |connection, driver| {
+    dial(rpc, known, driver, |connection, driver| {
         connection.app = Some(app.id.clone());
         connection.driver = Some(driver);
         tracing::info!(app = %app.id, driver = connection.from, "called a driver of Spark");
@@ -60,15 +62,13 @@ pub(super) async fn call_worker(rpc: &Arc<SparkRpc>, worker: &Worker) -> io::Res
     let spark = worker.spec.spark.as_ref();
     let known = spark.and_then(|spark| Some((spark, rpc.builds.of_line(&spark.line)?)));
     let Some((spark, dictionary)) = known else {
-        return Err(io::Error::other(
-            "its build of Spark is not known to this master",
-        ));
+        return Err(io::Error::other(UNKNOWN));
     };
     let peer = KnownPeer {
         address: Address::new(spark.host.clone(), spark.port),
         endpoint: spark.endpoint.clone(),
     };
-    dial(rpc, dictionary, peer, |connection, peer| {
+    dial(rpc, Some(dictionary), peer, |connection, peer| {
         tracing::info!(worker = %worker.id, from = connection.from, "called a worker of Spark");
         let known = KnownWorker::new(worker.id.clone(), peer, rpc.me.clone());
         connection.worker = Some(known);
@@ -76,10 +76,11 @@ pub(super) async fn call_worker(rpc: &Arc<SparkRpc>, worker: &Worker) -> io::Res
     .await
 }
 
-/// Dials a peer and greets it as the leader; `introduce` writes down on the connection who it is.
+/// Dials a peer and greets it as the leader; `introduce` writes down on the connection who it is. A driver of a build that is
+/// not known is asked first what its classes look like.
 async fn dial(
     rpc: &Arc<SparkRpc>,
-    dictionary: Arc<Dictionary>,
+    dictionary: Option<Arc<Dictionary>>,
     peer: KnownPeer,
     introduce: impl FnOnce(&mut Connection, KnownPeer),
 ) -> io::Result<()> {
@@ -87,15 +88,23 @@ async fn dial(
     let dial = TcpStream::connect((host.as_str(), *port));
     let socket = timeout(CONNECT_TIMEOUT, dial).await??;
     socket.set_nodelay(true)?;
-    let greeting =
-        one_way(rpc, &dictionary, &peer, &rpc.master_changed()).map_err(io::Error::other)?;
     let attached = rpc.peers.attach();
     let attached = attached.ok_or_else(|| io::Error::other("too many sessions"))?;
     let mut connection = Connection::accepted(Arc::clone(rpc), attached.id, &socket);
-    connection.line = Some(dictionary);
+    let greeting = match &dictionary {
+        Some(dictionary) => one_way(rpc, dictionary, &peer, &rpc.master_changed())
+            .map(|frame| vec![frame])
+            .map_err(io::Error::other)?,
+        None => connection.ask_peer(Purpose::Driver, peer.clone()).frames,
+    };
+    if greeting.is_empty() {
+        rpc.peers.detach(attached.id);
+        return Err(io::Error::other(UNKNOWN));
+    }
+    connection.line = dictionary;
     rpc.drivers.came(&peer.address);
     introduce(&mut connection, peer);
-    rpc.serve(connection, socket, attached, vec![greeting]);
+    rpc.serve(connection, socket, attached, greeting);
     Ok(())
 }
 

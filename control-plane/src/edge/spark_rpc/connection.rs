@@ -24,7 +24,7 @@ use tokio_util::codec::Framed;
 use crate::{
     edge::spark_rpc::{
         FRAME_BYTES_MAX, MASTER_ENDPOINT, SparkRpc, application::Registration, call,
-        worker::KnownWorker,
+        probing::Probing, worker::KnownWorker,
     },
     metrics::{self, Queue},
     runtime::peers::{Attached, Peer, SessionId},
@@ -77,6 +77,8 @@ pub(super) struct Connection {
     pub(super) answers: FuturesUnordered<BoxFuture<'static, Step>>,
     /// Set where the peer is one of Spark's own workers.
     pub(super) worker: Option<KnownWorker>,
+    /// What has to be asked before the peer is understood.
+    pub(super) probing: Probing,
 }
 
 // === impl Step ===
@@ -118,6 +120,7 @@ impl Connection {
             is_over: false,
             answers: FuturesUnordered::new(),
             worker: None,
+            probing: Probing::default(),
         }
     }
 
@@ -180,6 +183,7 @@ impl Connection {
             if let Some(subject) = &step.forget {
                 self.worker_has_not(subject);
             }
+            let unanswered = self.probing.deadline();
             step = tokio::select! {
                 () = closed.cancelled() => return "closed by this master",
                 () = stop.cancelled() => return "this master stops",
@@ -188,6 +192,9 @@ impl Connection {
                 () = sleep_until(look), if self.worker.is_some() => {
                     look = Instant::now() + self.rpc.heartbeat_interval;
                     self.look_after_worker()
+                }
+                () = sleep_until(unanswered.unwrap_or(look)), if unanswered.is_some() => {
+                    self.peer_is_silent()
                 }
                 notice = queue.next() => match notice {
                     Some(notice) => self.notice(notice),
@@ -268,7 +275,8 @@ pub(super) fn one_way(
     peer: &KnownPeer,
     message: &Outbound,
 ) -> Result<Frame, String> {
-    let body = body(rpc, dictionary, peer, message)?;
+    let stream = message.write(dictionary).map_err(|e| e.to_string())?;
+    let body = body(rpc, peer, stream)?;
     Ok(Frame::OneWay { body })
 }
 
@@ -280,17 +288,22 @@ pub(super) fn request(
     id: i64,
     message: &Outbound,
 ) -> Result<Frame, String> {
-    let body = body(rpc, dictionary, peer, message)?;
+    let stream = message.write(dictionary).map_err(|e| e.to_string())?;
+    raw_request(rpc, peer, id, stream)
+}
+
+/// A request whose Java stream is there already.
+pub(super) fn raw_request(
+    rpc: &SparkRpc,
+    peer: &KnownPeer,
+    id: i64,
+    stream: Vec<u8>,
+) -> Result<Frame, String> {
+    let body = body(rpc, peer, stream)?;
     Ok(Frame::Request { id, body })
 }
 
-fn body(
-    rpc: &SparkRpc,
-    dictionary: &Dictionary,
-    peer: &KnownPeer,
-    message: &Outbound,
-) -> Result<Bytes, String> {
-    let stream = message.write(dictionary).map_err(|e| e.to_string())?;
+fn body(rpc: &SparkRpc, peer: &KnownPeer, stream: Vec<u8>) -> Result<Bytes, String> {
     let envelope = Envelope {
         sender: Some(rpc.me.clone()),
         receiver: Some(peer.address.clone()),

@@ -1,6 +1,5 @@
 //! A frame of a peer, or a notice of the leader → what is to be sent.
 
-use bytes::Bytes;
 use interrex_core::{
     command::Command,
     ids::{AppId, Epoch, ExecutorId},
@@ -18,6 +17,8 @@ use crate::{
         FRAME_BYTES_MAX, MASTER_ENDPOINT, REQUEST_DEADLINE, SparkRpc, application,
         connection::{Connection, Step, is_master},
         notices,
+        probes::NotAsked,
+        probing,
     },
     runtime::{error::RequestError, handle::MasterHandle},
 };
@@ -32,6 +33,11 @@ const CLASSES_SHOWN: usize = 3;
 impl Connection {
     /// Deals with one frame. Never fails: the peer is answered, or what came is counted and dropped.
     pub(super) fn receive(&mut self, frame: Frame) -> Step {
+        if let Some((id, text)) = probing::answer(&frame)
+            && let Some(step) = self.peer_answered(id, text)
+        {
+            return step;
+        }
         let (id, body) = match frame {
             Frame::Request { id, body } => (Some(id), body),
             Frame::OneWay { body } => (None, body),
@@ -66,7 +72,7 @@ impl Connection {
         self.message(id, &envelope)
     }
 
-    fn message(&mut self, id: Option<i64>, envelope: &Envelope) -> Step {
+    pub(super) fn message(&mut self, id: Option<i64>, envelope: &Envelope) -> Step {
         let limits = Limits {
             bytes: FRAME_BYTES_MAX,
             ..Limits::default()
@@ -87,10 +93,10 @@ impl Connection {
         );
         match (message, id) {
             (Inbound::CheckExistence { name }, Some(id)) if envelope.endpoint == VERIFIER => {
-                self.check_existence(id, &name)
+                self.check_existence(id, &name, envelope)
             }
             (message, id) if is_master(&envelope.endpoint) => {
-                self.for_master(id, message, &envelope.payload)
+                self.for_master(id, message, envelope)
             }
             (_, id) => self.fail(
                 id,
@@ -100,9 +106,16 @@ impl Connection {
         }
     }
 
-    fn check_existence(&self, id: i64, name: &str) -> Step {
+    fn check_existence(&self, id: i64, name: &str, envelope: &Envelope) -> Step {
         if name == MASTER_ENDPOINT && self.dictionary().is_none() {
-            return self.unknown_build(Some(id));
+            let vain = envelope.sender.as_ref();
+            if let Some(why) = vain.and_then(|peer| self.rpc.probes.in_vain(peer)) {
+                return self.fail(Some(id), "build", &NotAsked::Vain(why).to_string());
+            }
+            // What it says next can be asked about, if there is something to run it on.
+            if !self.rpc.probes.is_on() || self.rpc.builds.named().is_empty() {
+                return self.unknown_build(Some(id));
+            }
         }
         Step::send(boolean(id, name == MASTER_ENDPOINT))
     }
@@ -111,21 +124,26 @@ impl Connection {
         let lines = self.rpc.builds.lines();
         let text = format!(
             "this build of Spark is not known to Interrex, which speaks with Spark {}; an agent that is given it with \
-             --spark-home teaches it to the masters; its classes: {}",
+             --spark-home teaches it to the masters{}; its classes: {}",
             lines.join(", "),
+            if self.rpc.probes.is_on() {
+                ", and one that has it with --spark-home NAME=DIR lets them ask its drivers (--spark-probe)"
+            } else {
+                ""
+            },
             self.recogniser.describe(CLASSES_SHOWN)
         );
         self.fail(id, "build", &text)
     }
 
-    fn for_master(&mut self, id: Option<i64>, message: Inbound, stream: &Bytes) -> Step {
+    fn for_master(&mut self, id: Option<i64>, message: Inbound, envelope: &Envelope) -> Step {
         match (message, id) {
             (Inbound::RegisterApplication { app, driver }, None) => {
-                self.registers(&app, driver, stream)
+                self.registers(&app, driver, envelope)
             }
             (Inbound::UnregisterApplication { app_id }, None) => self.unregisters(&app_id.into()),
             (Inbound::MasterChangeAcknowledged { app_id }, None) => {
-                self.acknowledged(&app_id.into())
+                self.acknowledged(app_id.map(AppId::from))
             }
             (Inbound::RequestExecutors { app_id, totals }, Some(id)) => {
                 let command =
@@ -157,9 +175,15 @@ impl Connection {
                     Err(_not_numbers) => Step::send(boolean(id, false)),
                 }
             }
-            (Inbound::RequestSubmitDriver { driver }, Some(id)) => self.submits(id, &driver),
-            (Inbound::RequestKillDriver { driver_id }, Some(id)) => self.kills(id, driver_id),
-            (Inbound::RequestDriverStatus { driver_id }, Some(id)) => self.status_of(id, driver_id),
+            (Inbound::RequestSubmitDriver { driver }, Some(id)) => {
+                self.submits(id, &driver, envelope)
+            }
+            (Inbound::RequestKillDriver { driver_id }, Some(id)) => {
+                self.kills(id, driver_id, envelope)
+            }
+            (Inbound::RequestDriverStatus { driver_id }, Some(id)) => {
+                self.status_of(id, driver_id, envelope)
+            }
             (message, id) => self.of_worker(id, message),
         }
     }
@@ -309,7 +333,10 @@ impl Connection {
     }
 
     /// This master has begun to lead: the driver of this connection hears of it, or is registered now.
-    fn leading(&mut self) -> Step {
+    pub(super) fn leading(&mut self) -> Step {
+        if let Some(step) = self.lead_unknown() {
+            return step;
+        }
         let view = self.rpc.handle.view();
         let known = self.app.clone().or_else(|| {
             let registration = self.registration.as_ref()?;

@@ -17,11 +17,15 @@ mod connection;
 mod drivers;
 mod inbound;
 mod notices;
+mod probes;
+mod probing;
 mod registering;
 pub(crate) mod split;
 mod submissions;
 pub(crate) mod takeover;
 mod worker;
+
+pub(crate) use self::worker::driver_name;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +33,7 @@ use interrex_core::state::app::Application;
 use interrex_spark_wire::{Address, Dictionary, message::EndpointRef};
 use tokio::net::TcpStream;
 
-use self::{builds::Builds, connection::Connection, drivers::Drivers};
+use self::{builds::Builds, connection::Connection, drivers::Drivers, probes::Probes};
 use crate::{
     edge::grpc::session::Sessions,
     runtime::{
@@ -58,6 +62,7 @@ pub(crate) struct SparkRpc {
     web_url: String,
     drivers: Drivers,
     builds: Arc<Builds>,
+    probes: Arc<Probes>,
     /// How often a worker is asked whether it is there.
     heartbeat_interval: Duration,
 }
@@ -81,6 +86,7 @@ impl SparkRpc {
             tasks: sessions.tasks.clone(),
             drivers: Drivers::default(),
             builds: Arc::clone(&sessions.builds),
+            probes: Probes::new(sessions.spark_probe),
             heartbeat_interval: sessions.heartbeat_interval,
         })
     }

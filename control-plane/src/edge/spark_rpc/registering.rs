@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use interrex_core::{
     command::Command,
     ids::{AppId, Epoch, Fingerprint, RequestId},
@@ -11,7 +10,7 @@ use interrex_core::{
 };
 use interrex_proto::v1::{self, master_frame::Body as Notice};
 use interrex_spark_wire::{
-    Address, Dictionary, Outbound,
+    Address, Dictionary, Envelope, Outbound, Purpose,
     message::{AppDescription, EndpointRef},
 };
 
@@ -23,6 +22,7 @@ use crate::{
             application::Registration,
             connection::{Connection, KnownPeer, Step},
             notices,
+            probing::{Held, is_unnamed},
         },
         status::executor_info,
     },
@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// With `spark.executorEnv.` before it: tells builds apart that look alike to a master.
-const LINE_VARIABLE: &str = "INTERREX_SPARK_LINE";
+pub(super) const LINE_VARIABLE: &str = "INTERREX_SPARK_LINE";
 
 // === impl Connection ===
 
@@ -45,13 +45,18 @@ impl Connection {
         &mut self,
         app: &AppDescription,
         driver: EndpointRef,
-        stream: &Bytes,
+        envelope: &Envelope,
     ) -> Step {
-        let Some(dictionary) = self.dictionary() else {
-            return self.unknown_build(None);
-        };
         let Some(address) = driver.address else {
             return self.fail(None, "message", "a driver that listens nowhere");
+        };
+        let known = self.dictionary();
+        let Some(dictionary) = known.filter(|d| Purpose::Driver.is_served_by(d)) else {
+            let peer = KnownPeer {
+                address,
+                endpoint: driver.name,
+            };
+            return self.find_out(Held::new(None, envelope, Purpose::Driver, peer));
         };
         let wanted = app.command.environment.get(LINE_VARIABLE);
         let dictionary = match self.chosen(dictionary, wanted) {
@@ -64,7 +69,7 @@ impl Connection {
         if self.registration.is_none() {
             let made = Registration::new(
                 app,
-                stream,
+                &envelope.payload,
                 &dictionary.line,
                 address.clone(),
                 driver.name.clone(),
@@ -83,6 +88,9 @@ impl Connection {
             self.know(address, driver.name);
             self.registration = Some(registration);
         }
+        if std::mem::take(&mut self.probing.follows) {
+            return self.leading();
+        }
         self.register();
         Step::default()
     }
@@ -93,6 +101,12 @@ impl Connection {
         likeliest: Arc<Dictionary>,
         wanted: Option<&String>,
     ) -> Result<Arc<Dictionary>, String> {
+        if is_unnamed(&likeliest) {
+            let wanted = wanted.map(String::as_str);
+            let named = self.named(Dictionary::clone(&likeliest), wanted)?;
+            self.line = Some(Arc::clone(&named));
+            return Ok(named);
+        }
         let Some(wanted) = wanted else {
             return Ok(likeliest);
         };
@@ -102,7 +116,9 @@ impl Connection {
         };
         let fitting = self.rpc.builds.fitting(&self.recogniser);
         let lines: Vec<String> = fitting.iter().map(|d| d.line.clone()).collect();
-        let chosen = fitting.into_iter().find(is_wanted).ok_or_else(|| {
+        let chosen = fitting.iter().find(|d| is_wanted(d)).cloned();
+        let chosen = chosen.or_else(|| self.rpc.builds.found_as(&fitting, wanted));
+        let chosen = chosen.ok_or_else(|| {
             let lines = lines.join(", ");
             format!("{LINE_VARIABLE}: its driver can be Spark {lines}, but not `{wanted}`")
         })?;
@@ -145,8 +161,14 @@ impl Connection {
         );
     }
 
-    /// The driver accepts this master as the leader.
-    pub(super) fn acknowledged(&mut self, id: &AppId) -> Step {
+    /// The driver accepts this master as the leader. Without an id it has not heard yet that it is registered: the leader that
+    /// had recorded it ended before it said so.
+    pub(super) fn acknowledged(&mut self, known: Option<AppId>) -> Step {
+        self.awaits |= known.is_none();
+        let Some(id) = &known.or_else(|| self.app.clone()) else {
+            self.register();
+            return Step::default();
+        };
         let (Ok(port), Some(app)) = (
             self.rpc.handle.port(),
             self.rpc.handle.view().app(id).cloned(),

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use interrex_core::{command::Command, state::driver::DriverState, transition::Reply};
 use interrex_proto::v1;
 use interrex_spark_wire::{
-    Dictionary, Frame, Outbound,
+    Dictionary, Envelope, Frame, Outbound, Purpose,
     message::{self, DriverDescription, DriverStatus},
 };
 use tracing::Instrument;
@@ -19,7 +19,8 @@ use crate::{
         convert,
         spark_rpc::{
             REQUEST_DEADLINE,
-            connection::{Connection, Step},
+            connection::{Connection, KnownPeer, Step},
+            probing::Held,
         },
         validate::FieldError,
     },
@@ -30,6 +31,8 @@ use crate::{
 const STANDBY: &str = "Current state is not alive: STANDBY. Only the leader answers this.";
 /// What starts a driver's class at Spark's own workers; its arguments are placeholders and the real class.
 const WRAPPER: &str = "org.apache.spark.deploy.worker.DriverWrapper";
+/// What a client of cluster mode calls its endpoint.
+const CLIENT_ENDPOINT: &str = "client";
 /// Variables that are kept begin so.
 const VARIABLES: &str = "SPARK_";
 
@@ -37,14 +40,14 @@ const VARIABLES: &str = "SPARK_";
 
 impl Connection {
     /// `RequestSubmitDriver`
-    pub(super) fn submits(&mut self, id: i64, driver: &DriverDescription) -> Step {
+    pub(super) fn submits(
+        &mut self,
+        id: i64,
+        driver: &DriverDescription,
+        envelope: &Envelope,
+    ) -> Step {
         let Some(dictionary) = self.agreed_dictionary() else {
-            return self.fail(
-                Some(id),
-                "cluster mode",
-                "this client could be of more than one line of Spark; submit over REST: --conf \
-                 spark.master.rest.enabled=true and the master's REST port (6066)",
-            );
+            return self.find_out_client(id, envelope);
         };
         let master = self.rpc.reference();
         let response =
@@ -86,13 +89,9 @@ impl Connection {
     }
 
     /// `RequestKillDriver`
-    pub(super) fn kills(&mut self, id: i64, driver_id: String) -> Step {
+    pub(super) fn kills(&mut self, id: i64, driver_id: String, envelope: &Envelope) -> Step {
         let Some(dictionary) = self.agreed_dictionary() else {
-            return self.fail(
-                Some(id),
-                "cluster mode",
-                "this client could be of more than one line of Spark; kill over REST, or with `interrex kill`",
-            );
+            return self.find_out_client(id, envelope);
         };
         let master = self.rpc.reference();
         let command = Command::Kill {
@@ -126,10 +125,11 @@ impl Connection {
     }
 
     /// `RequestDriverStatus`
-    pub(super) fn status_of(&mut self, id: i64, driver_id: String) -> Step {
+    pub(super) fn status_of(&mut self, id: i64, driver_id: String, envelope: &Envelope) -> Step {
         // The same bytes for 4.0 and 4.1: the first that fits will do.
-        let Some(dictionary) = self.dictionary() else {
-            return self.unknown_build(Some(id));
+        let known = self.dictionary();
+        let Some(dictionary) = known.filter(|d| Purpose::Client.is_served_by(d)) else {
+            return self.find_out_client(id, envelope);
         };
         let handle: MasterHandle = self.rpc.handle.clone();
         self.answer_later(id, async move {
@@ -146,7 +146,10 @@ impl Connection {
 
     /// The build of the peer, where all that fit write the same answers: those with a reference differ between 4.0 and
     /// 4.1.
-    fn agreed_dictionary(&self) -> Option<Arc<Dictionary>> {
+    pub(super) fn agreed_dictionary(&self) -> Option<Arc<Dictionary>> {
+        if let Some(line) = &self.line {
+            return Some(Arc::clone(line));
+        }
         let sample = Outbound::SubmitDriverResponse {
             master: self.rpc.reference(),
             success: true,
@@ -157,7 +160,19 @@ impl Connection {
         let first = fitting.first().cloned()?;
         let bytes = sample.write(&first).ok();
         let agree = fitting.iter().all(|d| sample.write(d).ok() == bytes);
-        agree.then_some(first)
+        (agree && Purpose::Client.is_served_by(&first)).then_some(first)
+    }
+
+    /// A client that cannot be answered before it is known which build it is.
+    fn find_out_client(&mut self, id: i64, envelope: &Envelope) -> Step {
+        let Some(address) = envelope.sender.clone() else {
+            return self.unknown_build(Some(id));
+        };
+        let peer = KnownPeer {
+            address,
+            endpoint: CLIENT_ENDPOINT.to_owned(),
+        };
+        self.find_out(Held::new(Some(id), envelope, Purpose::Client, peer))
     }
 }
 

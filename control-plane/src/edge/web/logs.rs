@@ -30,7 +30,10 @@ use super::{
     serve::{self, PageError},
 };
 use crate::{
-    edge::validate,
+    edge::{
+        status::{log_page_of_driver, log_page_of_executor},
+        validate,
+    },
     metrics::{Queue, refused},
     runtime::view::{ClusterView, Found},
 };
@@ -63,6 +66,9 @@ struct Place {
     worker: String,
     /// The agent's address; empty: it is nowhere yet.
     web: String,
+    /// Where one of Spark's own workers shows it, but for the name of the output; else empty.
+    #[serde(default)]
+    log_page: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -163,13 +169,14 @@ pub(super) fn router() -> Router<Arc<Site>> {
 impl Source {
     /// Where it is, as `view` knows it.
     fn find(&self, view: &ClusterView) -> Option<Place> {
-        let (id, state, over, worker) = match self {
+        let (id, state, over, worker, log_page) = match self {
             Self::Driver(id) => {
                 let Some(Found::Driver(driver)) = view.find(id) else {
                     return None;
                 };
                 let (id, state) = (driver.id.to_string(), driver.state);
-                (id, state.name(), state.is_final(), driver.worker.clone())
+                let (worker, page) = (driver.worker.clone(), log_page_of_driver(view, &driver));
+                (id, state.name(), state.is_final(), worker, page)
             }
             Self::Executor(app, number) => {
                 let Some(Found::App(app)) = view.find(app) else {
@@ -178,7 +185,9 @@ impl Source {
                 let executor = view.executor(&AppId::new(app.id.as_str()), ExecutorId(*number))?;
                 let state = executor.state;
                 let worker = Some(executor.worker.clone());
-                (app.id.to_string(), state.name(), state.is_final(), worker)
+                let page = log_page_of_executor(view, executor);
+                let id = app.id.to_string();
+                (id, state.name(), state.is_final(), worker, page)
             }
         };
         let known = worker.as_ref().and_then(|worker| view.worker(worker));
@@ -190,6 +199,7 @@ impl Source {
             web: known
                 .map(|worker| worker.spec.web.clone())
                 .unwrap_or_default(),
+            log_page,
         })
     }
 
@@ -289,7 +299,13 @@ async fn show(site: Arc<Site>, parts: Parts, source: Source) -> Response {
 async fn make(site: &Site, context: &Context, parts: &Parts, source: &Source) -> serve::Made {
     let (output, offset) = asked(parts)?;
     let place = look(site, context, source).await?;
-    let (slice, words) = if place.web.is_empty() {
+    let (slice, words) = if !place.log_page.is_empty() {
+        let (page, words) = (
+            &place.log_page,
+            "One of Spark's own workers has it, and shows it at",
+        );
+        (Slice::default(), format!("{words} {page}{output}"))
+    } else if place.web.is_empty() {
         (
             Slice::default(),
             "It has no place yet and has written nothing.".to_owned(),
@@ -317,8 +333,7 @@ async fn make(site: &Site, context: &Context, parts: &Parts, source: &Source) ->
         worker: Link::to(place.worker.clone(), &["workers", &place.worker]),
         tabs: vec![tab("stdout"), tab("stderr")],
         words,
-        follow: offset
-            .is_none()
+        follow: (offset.is_none() && place.log_page.is_empty())
             .then(|| format!("{page}/stream?output={output}")),
         offset: slice.begin + slice.bytes,
         text: slice.text,

@@ -5,6 +5,7 @@
 //! left out says so.
 
 mod allocation;
+mod builds;
 mod cluster_mode;
 mod goodbye;
 mod jobs;

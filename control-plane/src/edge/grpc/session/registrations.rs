@@ -93,6 +93,7 @@ mod tests {
             state: "LAUNCHING".to_owned(),
             exit: None,
             message: "killed by its application".to_owned(),
+            log_page: format!("http://{name}/logPage/?appId={name}&executorId=1&logType="),
         };
         let ended = v1::ExecutorInfo {
             exit: Some(v1::Exit {

@@ -117,7 +117,7 @@ pub(super) fn driver(launch: &v1::LaunchDriver, masters: &str) -> Result<ToWorke
 }
 
 /// How a worker of Spark calls an attempt of a driver.
-pub(super) fn driver_name(id: &str, attempt: u32) -> String {
+pub(crate) fn driver_name(id: &str, attempt: u32) -> String {
     format!("{id}.{attempt}")
 }
 

@@ -30,6 +30,7 @@ use interrex_spark_wire::{Address, Outbound, message::ToWorker};
 
 use tokio::time::Instant;
 
+pub(crate) use self::launches::driver_name;
 use crate::edge::spark_rpc::connection::{Connection, KnownPeer, Step, one_way, request};
 #[cfg(doc)]
 use crate::runtime::peers::Peer;
