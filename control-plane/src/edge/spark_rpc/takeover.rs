@@ -1,8 +1,9 @@
-//! When this master begins to lead: drivers that have no connection to it are called.
+//! When this master begins to lead: drivers and Spark's own workers that have no connection to it are called.
 //!
-//! Once an epoch, over the applications that are stored; those that have a connection hear of it there
-//! (`Connection::leading`), and are dialled only if they do not answer. Ends with the recovery timeout, after which the
-//! leader gives up those that have not come.
+//! Once an epoch, over the applications that are stored. Drivers with a connection hear of it there (`Connection::leading`),
+//! and are dialled only if they do not answer; workers that have one are left to it, the others do not look for a leader
+//! by themselves while theirs stands still. Ends with the recovery timeout, after which the leader gives up those that
+//! have not come.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -31,6 +32,13 @@ const ROUND: Duration = Duration::from_secs(2);
 /// A driver whose machine says so often that nobody listens there has gone.
 const REFUSALS: u32 = 2;
 
+/// Who is called.
+#[derive(Debug)]
+enum Callee {
+    Driver(Arc<Application>),
+    Worker(Arc<Worker>),
+}
+
 /// Watches this master's role until it stops.
 pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
     let stop = rpc.tasks.stop().clone();
@@ -40,11 +48,7 @@ pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
             if *roles.borrow_and_update() == Role::Leading
                 && let Ok(port) = rpc.handle.port()
             {
-                let (rpc, epoch) = (&rpc, port.epoch);
-                tokio::join!(
-                    announce(rpc, epoch, patience),
-                    announce_to_workers(rpc, epoch, patience)
-                );
+                announce(&rpc, port.epoch, patience).await;
             }
             if roles.changed().await.is_err() {
                 return;
@@ -58,32 +62,30 @@ pub(crate) async fn run(rpc: Arc<SparkRpc>, patience: Duration) {
 async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
     rpc.drivers.begin();
     let calls = Arc::new(Semaphore::new(CALLS_MAX));
-    let view = rpc.handle.view();
-    let is_open = |app: &&Arc<Application>| app.spec.spark.is_some() && !app.state.is_final();
-    let mut apps: Vec<Arc<Application>> = view.apps().filter(is_open).cloned().collect();
-    drop(view);
+    let mut apps = open_apps(rpc);
     let end = Instant::now() + patience;
     let mut is_first = true;
-    while !apps.is_empty() && Instant::now() < end {
-        if rpc.handle.port().map(|port| port.epoch).ok() != Some(epoch) {
+    while Instant::now() < end {
+        let workers = unknown_workers(rpc);
+        let is_over = apps.is_empty() && workers.is_empty();
+        if is_over || rpc.handle.port().map(|port| port.epoch).ok() != Some(epoch) {
             return;
         }
-        for app in &apps {
-            if is_first && has_connection(rpc, app) {
-                continue;
-            }
+        let apps_called = apps
+            .iter()
+            .filter(|app| !(is_first && is_here(rpc, driver_address(app))));
+        let workers_called = workers
+            .into_iter()
+            .filter(|worker| !is_here(rpc, worker_address(worker)));
+        let callees = apps_called.cloned().map(Callee::Driver);
+        for callee in callees.chain(workers_called.map(Callee::Worker)) {
             let Ok(permit) = Arc::clone(&calls).acquire_owned().await else {
                 return;
             };
-            let (rpc_of_call, app) = (Arc::clone(rpc), Arc::clone(app));
+            let shared = Arc::clone(rpc);
             rpc.tasks
-                .spawn_detached("call a driver", OnEnd::Expected, async move {
-                    if let Err(error) = call::call(&rpc_of_call, &app).await {
-                        tracing::info!(app = %app.id, %error, "a driver of Spark cannot be called");
-                        if error.kind() == io::ErrorKind::ConnectionRefused {
-                            rpc_of_call.drivers.refused(&app.id);
-                        }
-                    }
+                .spawn_detached("call a peer of Spark", OnEnd::Expected, async move {
+                    callee.call(&shared).await;
                     drop(permit);
                 });
         }
@@ -104,49 +106,52 @@ async fn announce(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
     }
 }
 
-/// Calls, round by round, Spark's own workers that have no connection here: their leader stands still, so that they do
-/// not look for another one by themselves.
-async fn announce_to_workers(rpc: &Arc<SparkRpc>, epoch: Epoch, patience: Duration) {
-    let calls = Arc::new(Semaphore::new(CALLS_MAX));
-    let end = Instant::now() + patience;
-    while Instant::now() < end {
-        if rpc.handle.port().map(|port| port.epoch).ok() != Some(epoch) {
-            return;
-        }
-        let is_silent = |worker: &&Arc<Worker>| {
-            worker.state == WorkerState::Unknown && worker.spec.spark.is_some()
-        };
-        let view = rpc.handle.view();
-        let silent: Vec<Arc<Worker>> = view.workers().filter(is_silent).cloned().collect();
-        drop(view);
-        if silent.is_empty() {
-            return;
-        }
-        for worker in silent {
-            let spark = worker.spec.spark.as_ref();
-            let address = spark.map(|spark| Address::new(spark.host.clone(), spark.port));
-            if address.is_none_or(|address| rpc.drivers.is_here(&address)) {
-                continue;
-            }
-            let Ok(permit) = Arc::clone(&calls).acquire_owned().await else {
-                return;
-            };
-            let shared = Arc::clone(rpc);
-            rpc.tasks
-                .spawn_detached("call a worker", OnEnd::Expected, async move {
-                    if let Err(error) = call::call_worker(&shared, &worker).await {
-                        tracing::info!(worker = %worker.id, %error, "a worker of Spark cannot be called");
-                    }
-                    drop(permit);
-                });
-        }
-        sleep(ROUND).await;
-    }
+fn open_apps(rpc: &SparkRpc) -> Vec<Arc<Application>> {
+    let view = rpc.handle.view();
+    let is_open = |app: &&Arc<Application>| app.spec.spark.is_some() && !app.state.is_final();
+    view.apps().filter(is_open).cloned().collect()
 }
 
-fn has_connection(rpc: &SparkRpc, app: &Application) -> bool {
-    app.spec.spark.as_ref().is_some_and(|spark| {
-        let address = Address::new(spark.host.clone(), spark.port);
-        rpc.drivers.is_here(&address)
-    })
+/// Spark's own workers that have not said yet what they run.
+fn unknown_workers(rpc: &SparkRpc) -> Vec<Arc<Worker>> {
+    let view = rpc.handle.view();
+    let is_silent =
+        |worker: &&Arc<Worker>| worker.state == WorkerState::Unknown && worker.spec.spark.is_some();
+    view.workers().filter(is_silent).cloned().collect()
+}
+
+fn driver_address(app: &Application) -> Option<Address> {
+    let spark = app.spec.spark.as_ref()?;
+    Some(Address::new(spark.host.clone(), spark.port))
+}
+
+fn worker_address(worker: &Worker) -> Option<Address> {
+    let spark = worker.spec.spark.as_ref()?;
+    Some(Address::new(spark.host.clone(), spark.port))
+}
+
+fn is_here(rpc: &SparkRpc, peer: Option<Address>) -> bool {
+    peer.is_some_and(|peer| rpc.drivers.is_here(&peer))
+}
+
+// === impl Callee ===
+
+impl Callee {
+    async fn call(&self, rpc: &Arc<SparkRpc>) {
+        match self {
+            Self::Driver(app) => {
+                if let Err(error) = call::call(rpc, app).await {
+                    tracing::info!(app = %app.id, %error, "a driver of Spark cannot be called");
+                    if error.kind() == io::ErrorKind::ConnectionRefused {
+                        rpc.drivers.refused(&app.id);
+                    }
+                }
+            }
+            Self::Worker(worker) => {
+                if let Err(error) = call::call_worker(rpc, worker).await {
+                    tracing::info!(worker = %worker.id, %error, "a worker of Spark cannot be called");
+                }
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::{
 use nix::sys::signal::Signal;
 
 use super::{
-    Lane, Spark, cluster, go_on, installations, newest, processes, script,
+    Lane, Spark, cluster, go_on, has_programs, installations, newest, processes, script,
     submitting::{Submitted, Way, command},
     sum_of, wait_long,
 };
@@ -79,6 +79,9 @@ fn drivers_in_jars_run_as_their_lines_submit_them() {
     let Some(sparks) = installations(Lane::Full) else {
         return;
     };
+    if !has_programs(&["javac", "jar"]) {
+        return;
+    }
     let cluster = cluster(&sparks, &[]);
     for spark in &sparks {
         runs_a_jar(&cluster, spark);

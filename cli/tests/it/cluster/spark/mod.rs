@@ -55,12 +55,37 @@ struct Job {
     folder: PathBuf,
 }
 
+fn switch() -> String {
+    std::env::var(SWITCH).unwrap_or_default()
+}
+
+/// Says that a test does not run, and why; a failure where it has to.
+fn leave_out(why: &str) {
+    assert_ne!(switch(), "1", "{why}");
+    eprintln!("skipped: {why}");
+}
+
+/// Whether all of these can be run; a test that needs them is left out otherwise.
+fn has_programs(all: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &&&str| {
+        let mut folders = std::env::split_paths(&path);
+        folders.any(|folder| folder.join(program).is_file())
+    };
+    let missing = all.iter().find(|program| !is_there(program));
+    if let Some(program) = missing {
+        leave_out(&format!(
+            "there is no {program} (a JDK has java, javac and jar)"
+        ));
+    }
+    missing.is_none()
+}
+
 /// Every line that is installed, where this lane runs.
 fn installations(lane: Lane) -> Option<Vec<Spark>> {
-    let switch = std::env::var(SWITCH).unwrap_or_default();
+    let switch = switch();
     let skipped = |why: &str| {
-        assert_ne!(switch, "1", "{why}");
-        eprintln!("skipped: {why}");
+        leave_out(why);
         None
     };
     if switch == "0" {
@@ -69,11 +94,8 @@ fn installations(lane: Lane) -> Option<Vec<Spark>> {
     if lane == Lane::Full && switch != "1" {
         return skipped("it runs with make test-spark");
     }
-    for program in ["java", "python3"] {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        if !std::env::split_paths(&path).any(|dir| dir.join(program).is_file()) {
-            return skipped(&format!("there is no {program}"));
-        }
+    if !has_programs(&["java", "python3"]) {
+        return None;
     }
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let cache =
