@@ -49,7 +49,7 @@ impl Connect {
         Self {
             masters: masters.to_owned(),
             deadline: Duration::from_secs(30),
-            token: TokenArgs::of_environment(),
+            token: TokenArgs::default(),
         }
     }
 

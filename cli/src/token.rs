@@ -20,13 +20,6 @@ pub(crate) struct TokenArgs {
 // === impl TokenArgs ===
 
 impl TokenArgs {
-    /// As the environment says.
-    pub(crate) fn of_environment() -> Self {
-        Self {
-            token_file: std::env::var_os(FILE_VARIABLE).map(PathBuf::from),
-        }
-    }
-
     /// The token, or none.
     ///
     /// # Errors

@@ -143,3 +143,54 @@ pub fn check_floor(floor: Epoch) -> Result<(), AdminError> {
         "epochs cannot be raised above {floor}: at most {EPOCH_FLOOR_MAX} is possible"
     )))
 }
+
+// === impl Health ===
+
+impl Health {
+    /// Nothing works here any more, and nothing is wanted to.
+    pub(crate) fn closed() -> Self {
+        Self {
+            ready: false,
+            detail: "closed".to_owned(),
+        }
+    }
+
+    /// The health of a master that is `doing` something, and is `led` by itself or another; problems that are `blocking` keep it
+    /// from taking part, `warnings` do not.
+    pub(crate) fn of_member(
+        led: bool,
+        doing: String,
+        mut blocking: Vec<String>,
+        warnings: Vec<String>,
+    ) -> Self {
+        let ready = led && blocking.is_empty();
+        if blocking.is_empty() {
+            blocking.push(doing);
+        }
+        Self {
+            ready,
+            detail: [blocking, warnings].concat().join("; "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(led: bool, blocking: &[&str]) -> (bool, String) {
+        let blocking = blocking.iter().map(ToString::to_string).collect();
+        let doing = "following m1".to_owned();
+        let health = Health::of_member(led, doing, blocking, vec!["m3 is slow".to_owned()]);
+        (health.ready, health.detail)
+    }
+
+    #[test]
+    fn only_a_led_master_without_a_blocking_problem_is_ready_and_warnings_are_always_told() {
+        let following = "following m1; m3 is slow".to_owned();
+        assert_eq!(of(true, &[]), (true, following.clone()));
+        assert_eq!(of(false, &[]), (false, following));
+        let blocked = "disk full; m3 is slow".to_owned();
+        assert_eq!(of(true, &["disk full"]), (false, blocked));
+    }
+}

@@ -11,7 +11,7 @@ use interrex_core::{
     spec::ResourceProfile,
     state::{
         app::{Application, ApplicationState},
-        driver::{Driver, DriverState},
+        driver::Driver,
         executor::Executor,
         worker::Worker,
     },
@@ -232,7 +232,7 @@ pub fn worker_status(view: &ClusterView, worker: &Worker) -> v1::WorkerStatus {
 
 fn driver_message(driver: &Driver, waits: Option<&ViewWaits<'_>>) -> String {
     match waits {
-        Some(waits) if driver_waits(driver) && driver.message.is_empty() => waits.driver(driver),
+        Some(waits) if driver.state.waits() && driver.message.is_empty() => waits.driver(driver),
         Some(_) | None => driver.message.clone(),
     }
 }
@@ -255,23 +255,11 @@ fn app_message(
 
 /// What explains the waiting of `driver`; `None`: it does not wait.
 fn waits_of_driver<'a>(view: &'a ClusterView, driver: &Driver) -> Option<ViewWaits<'a>> {
-    driver_waits(driver).then(|| Waits::of(view))
+    driver.state.waits().then(|| Waits::of(view))
 }
 
 fn waits_of_app<'a>(view: &'a ClusterView, app: &Application) -> Option<ViewWaits<'a>> {
     app_waits(app).then(|| Waits::of(view))
-}
-
-fn driver_waits(driver: &Driver) -> bool {
-    match driver.state {
-        DriverState::Submitted | DriverState::Relaunching => true,
-        DriverState::Launching
-        | DriverState::Running
-        | DriverState::Finished
-        | DriverState::Killed
-        | DriverState::Failed
-        | DriverState::Error => false,
-    }
 }
 
 fn app_waits(app: &Application) -> bool {

@@ -433,36 +433,25 @@ fn decode(records: BTreeMap<RecordKey, Bytes>) -> Result<Decoded, NewerFormat> {
 }
 
 fn some_driver(id: &str) -> Driver {
-    Driver {
-        id: DriverId::new(id),
-        submission: RequestId::new(format!("sub-{id}")),
-        spec: Arc::new(DriverSpec {
-            at_most_once: false,
-            needs_executors: false,
-            priority: 0,
-            name: "n".into(),
-            user: "u".into(),
-            payload: DriverPayload::Command(CommandLine::default()),
-            cores: Cores(1),
-            memory: MemoryMib(1),
-            resources: BTreeMap::new(),
-            supervise: false,
-        }),
-        state: DriverState::Submitted,
-        attempt: Attempt(0),
-        worker: None,
+    let spec = Arc::new(DriverSpec {
+        at_most_once: false,
+        needs_executors: false,
+        priority: 0,
+        name: "n".into(),
+        user: "u".into(),
+        payload: DriverPayload::Command(CommandLine::default()),
+        cores: Cores(1),
+        memory: MemoryMib(1),
         resources: BTreeMap::new(),
-        queue: QueuePosition(1),
-        submitted_at: Timestamp(1),
-        started_at: None,
-        finished_at: None,
-        exit: None,
-        message: String::new(),
-        kill_requested: false,
-        evicted: false,
-        failures: 0,
-        not_before: None,
-    }
+        supervise: false,
+    });
+    Driver::accepted(
+        DriverId::new(id),
+        RequestId::new(format!("sub-{id}")),
+        spec,
+        QueuePosition(1),
+        Timestamp(1),
+    )
 }
 
 fn some_meta(next_driver: u64) -> Meta {

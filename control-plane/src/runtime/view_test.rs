@@ -4,7 +4,7 @@ use interrex_core::{
     config::ClusterConfig,
     explain::{Facts, Topic, explain},
     ids::{Attempt, Fingerprint, QueuePosition, ReportSequence},
-    resources::{Addresses, Cores, MemoryMib},
+    resources::{Cores, MemoryMib},
     spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
     state::{cluster::ClusterState, driver::Exit},
 };
@@ -25,35 +25,29 @@ fn worker(id: &str, state: WorkerState) -> Mutation {
 }
 
 fn driver(id: &str, state: DriverState, on: Option<&str>) -> Mutation {
+    let spec = Arc::new(DriverSpec {
+        at_most_once: false,
+        needs_executors: false,
+        priority: 0,
+        name: "n".into(),
+        user: "u".into(),
+        payload: DriverPayload::Command(CommandLine::default()),
+        cores: Cores(2),
+        memory: MemoryMib(100),
+        resources: BTreeMap::new(),
+        supervise: false,
+    });
     Mutation::PutDriver(Arc::new(Driver {
-        id: DriverId::new(id),
-        submission: RequestId::new(format!("sub-{id}")),
-        spec: Arc::new(DriverSpec {
-            at_most_once: false,
-            needs_executors: false,
-            priority: 0,
-            name: "n".into(),
-            user: "u".into(),
-            payload: DriverPayload::Command(CommandLine::default()),
-            cores: Cores(2),
-            memory: MemoryMib(100),
-            resources: BTreeMap::new(),
-            supervise: false,
-        }),
         state,
         attempt: Attempt(1),
         worker: on.map(WorkerId::new),
-        resources: Addresses::new(),
-        queue: QueuePosition(1),
-        submitted_at: Timestamp(1),
-        started_at: None,
-        finished_at: None,
-        exit: None,
-        message: String::new(),
-        kill_requested: false,
-        evicted: false,
-        failures: 0,
-        not_before: None,
+        ..Driver::accepted(
+            DriverId::new(id),
+            RequestId::new(format!("sub-{id}")),
+            spec,
+            QueuePosition(1),
+            Timestamp(1),
+        )
     }))
 }
 

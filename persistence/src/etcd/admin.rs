@@ -70,10 +70,7 @@ impl BackendAdmin for EtcdAdmin {
     fn health(&self) -> Health {
         let node = &self.node;
         if node.closing.is_cancelled() {
-            return Health {
-                ready: false,
-                detail: "closed".to_owned(),
-            };
+            return Health::closed();
         }
         let (mut blocking, warnings) = node.status.texts();
         let lease = node.lease.borrow().clone();
@@ -83,20 +80,7 @@ impl BackendAdmin for EtcdAdmin {
             blocking.push(node.link.trouble().unwrap_or_else(waiting));
         }
         let (led, doing) = self.doing();
-        if blocking.is_empty() && led {
-            let detail = [vec![doing], warnings].concat().join("; ");
-            return Health {
-                ready: true,
-                detail,
-            };
-        }
-        if blocking.is_empty() {
-            blocking.push(doing);
-        }
-        Health {
-            ready: false,
-            detail: [blocking, warnings].concat().join("; "),
-        }
+        Health::of_member(led, doing, blocking, warnings)
     }
 
     fn cluster_id(&self) -> Option<String> {

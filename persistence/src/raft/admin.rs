@@ -102,10 +102,7 @@ impl BackendAdmin for RaftAdmin {
 
     fn health(&self) -> Health {
         if self.node.closing().is_cancelled() {
-            return Health {
-                ready: false,
-                detail: "closed".to_owned(),
-            };
+            return Health::closed();
         }
         look(&self.node);
         let (mut blocking, warnings) = self.node.status.texts();
@@ -118,20 +115,7 @@ impl BackendAdmin for RaftAdmin {
             Some(leader) => format!("following {} in epoch {}", leader.id, view.epoch),
             None => "no leader is known".to_owned(),
         };
-        if blocking.is_empty() && view.leader.is_some() {
-            let detail = [vec![doing], warnings].concat().join("; ");
-            return Health {
-                ready: true,
-                detail,
-            };
-        }
-        if blocking.is_empty() {
-            blocking.push(doing);
-        }
-        Health {
-            ready: false,
-            detail: [blocking, warnings].concat().join("; "),
-        }
+        Health::of_member(view.leader.is_some(), doing, blocking, warnings)
     }
 
     fn cluster_id(&self) -> Option<String> {

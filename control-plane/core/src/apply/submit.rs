@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    ids::{Attempt, DriverId, Fingerprint, QueuePosition, RequestId},
-    resources::Addresses,
+    ids::{DriverId, Fingerprint, QueuePosition, RequestId},
     spec::DriverSpec,
     state::{
         cluster::ClusterState,
-        driver::{Driver, DriverState},
+        driver::Driver,
         meta::{Created, Request},
     },
     transition::{Rejection, Reply},
@@ -70,25 +69,7 @@ impl ClusterState {
         meta.next_driver = meta.next_driver.saturating_add(1);
         meta.next_queue = QueuePosition(queue.0.saturating_add(1));
         self.put_meta(meta);
-        Driver {
-            id: DriverId::new(id),
-            submission,
-            spec,
-            state: DriverState::Submitted,
-            attempt: Attempt(0),
-            worker: None,
-            resources: Addresses::new(),
-            queue,
-            submitted_at: self.now,
-            started_at: None,
-            finished_at: None,
-            exit: None,
-            message: String::new(),
-            kill_requested: false,
-            evicted: false,
-            failures: 0,
-            not_before: None,
-        }
+        Driver::accepted(DriverId::new(id), submission, spec, queue, self.now)
     }
 }
 

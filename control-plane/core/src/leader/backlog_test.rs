@@ -1,14 +1,14 @@
 //! A backlog becomes neither one large entry nor a silence: counted in commits, not in seconds.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
+use super::fixtures::{driver_with, worker_with};
 use crate::{
-    command::{Command, FullReport},
+    command::Command,
     config::ClusterConfig,
-    ids::{Epoch, Fingerprint, RequestId, WorkerId},
+    ids::{Epoch, WorkerId},
     leader::{Answer, BatchLimits, LeaderConfig, LeaderMachine, Output, Ticket, batch},
-    resources::{Amounts, Cores, MemoryMib},
-    spec::{CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    resources::{Cores, MemoryMib},
     state::cluster::{ClusterState, RecoveredEntities},
     time::Timestamp,
     transition::Mutation,
@@ -37,40 +37,11 @@ struct Leader {
 }
 
 fn submission(id: &str) -> Command {
-    Command::SubmitDriver {
-        request: RequestId::new(id),
-        fingerprint: Fingerprint([1; 32]),
-        spec: Arc::new(DriverSpec {
-            at_most_once: false,
-            needs_executors: false,
-            priority: 0,
-            name: id.into(),
-            user: "u".into(),
-            payload: DriverPayload::Command(CommandLine {
-                program: "true".into(),
-                args: vec!["x".repeat(100)],
-                ..CommandLine::default()
-            }),
-            cores: Cores(1),
-            memory: MemoryMib(64),
-            resources: Amounts::new(),
-            supervise: false,
-        }),
-    }
+    driver_with(id, vec!["x".repeat(100)])
 }
 
 fn worker(id: &str, cores: u32) -> Command {
-    Command::RegisterWorker {
-        worker: WorkerId::new(id),
-        spec: Arc::new(WorkerSpec {
-            host: "h".into(),
-            cores: Cores(cores),
-            memory: MemoryMib(1 << 40),
-            incarnation: "i".into(),
-            ..WorkerSpec::default()
-        }),
-        report: FullReport::default(),
-    }
+    worker_with(id, Cores(cores), MemoryMib(1 << 40))
 }
 
 fn config() -> ClusterConfig {

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use super::fixtures::{driver_with, worker_with};
 use crate::{
     command::{Command, FullReport},
     config::ClusterConfig,
@@ -10,8 +11,8 @@ use crate::{
         Answer, BatchId, BatchLimits, CommitFailure, LeaderConfig, LeaderMachine, Output,
         Publication, Reregister, StepDown, Ticket,
     },
-    resources::{Amounts, Cores, MemoryMib},
-    spec::{ApplicationSpec, CommandLine, DriverPayload, DriverSpec, WorkerSpec},
+    resources::{Cores, MemoryMib},
+    spec::{ApplicationSpec, WorkerSpec},
     state::{
         cluster::{ClusterState, RecoveredEntities},
         worker::WorkerState,
@@ -39,45 +40,12 @@ fn machine() -> (LeaderMachine, ClusterState) {
     machine_with(LeaderConfig::default())
 }
 
-fn driver_with(id: &str, args: Vec<String>) -> Command {
-    Command::SubmitDriver {
-        request: RequestId::new(id),
-        fingerprint: Fingerprint([1; 32]),
-        spec: Arc::new(DriverSpec {
-            at_most_once: false,
-            needs_executors: false,
-            priority: 0,
-            name: id.into(),
-            user: "u".into(),
-            payload: DriverPayload::Command(CommandLine {
-                program: "true".into(),
-                args,
-                ..CommandLine::default()
-            }),
-            cores: Cores(1),
-            memory: MemoryMib(64),
-            resources: Amounts::new(),
-            supervise: false,
-        }),
-    }
-}
-
 fn driver(id: &str) -> Command {
     driver_with(id, vec![])
 }
 
 fn worker(id: &str) -> Command {
-    Command::RegisterWorker {
-        worker: WorkerId::new(id),
-        spec: Arc::new(WorkerSpec {
-            host: "h".into(),
-            cores: Cores(8),
-            memory: MemoryMib(8192),
-            incarnation: "i".into(),
-            ..WorkerSpec::default()
-        }),
-        report: FullReport::default(),
-    }
+    worker_with(id, Cores(8), MemoryMib(8192))
 }
 
 /// What is to be done, without the records of the event log: what is in them is tested by itself.

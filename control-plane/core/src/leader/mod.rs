@@ -202,6 +202,8 @@ impl StepDown {
 #[cfg(test)]
 mod backlog_test;
 #[cfg(test)]
+mod fixtures;
+#[cfg(test)]
 mod machine_test;
 #[cfg(test)]
 mod properties;

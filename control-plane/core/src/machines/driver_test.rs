@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    ids::{QueuePosition, RequestId},
+    ids::QueuePosition,
     resources::{Amounts, Cores, MemoryMib},
     spec::{DriverPayload, DriverSpec},
 };
@@ -21,35 +21,29 @@ const STATES: [DriverState; 8] = [
 ];
 
 fn driver(state: DriverState, supervise: bool) -> Driver {
+    let spec = Arc::new(DriverSpec {
+        name: String::new(),
+        user: String::new(),
+        payload: DriverPayload::Command(Default::default()),
+        cores: Cores(1),
+        memory: MemoryMib(1),
+        resources: Amounts::new(),
+        supervise,
+        priority: 0,
+        needs_executors: false,
+        at_most_once: false,
+    });
     Driver {
-        id: "d1".into(),
-        submission: RequestId::from("s1"),
-        spec: Arc::new(DriverSpec {
-            name: String::new(),
-            user: String::new(),
-            payload: DriverPayload::Command(Default::default()),
-            cores: Cores(1),
-            memory: MemoryMib(1),
-            resources: Amounts::new(),
-            supervise,
-            priority: 0,
-            needs_executors: false,
-            at_most_once: false,
-        }),
         state,
         attempt: Attempt(1),
         worker: Some("w1".into()),
-        resources: Addresses::new(),
-        queue: QueuePosition(1),
-        submitted_at: Timestamp(1),
-        started_at: None,
-        finished_at: None,
-        exit: None,
-        message: String::new(),
-        kill_requested: false,
-        evicted: false,
-        failures: 0,
-        not_before: None,
+        ..Driver::accepted(
+            "d1".into(),
+            "s1".into(),
+            spec,
+            QueuePosition(1),
+            Timestamp(1),
+        )
     }
 }
 

@@ -82,6 +82,36 @@ pub struct Driver {
 // === impl Driver ===
 
 impl Driver {
+    /// A driver as it is accepted at `now`, to wait at the place `queue`.
+    #[must_use]
+    pub fn accepted(
+        id: DriverId,
+        submission: RequestId,
+        spec: Arc<DriverSpec>,
+        queue: QueuePosition,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            submission,
+            spec,
+            state: DriverState::Submitted,
+            attempt: Attempt(0),
+            worker: None,
+            resources: Addresses::new(),
+            queue,
+            submitted_at: now,
+            started_at: None,
+            finished_at: None,
+            exit: None,
+            message: String::new(),
+            kill_requested: false,
+            evicted: false,
+            failures: 0,
+            not_before: None,
+        }
+    }
+
     /// Whether its newest attempt has been told to end; the order is repeated until its worker answers.
     #[must_use]
     pub fn is_to_end(&self) -> bool {
@@ -125,6 +155,12 @@ impl DriverState {
             | Self::Failed
             | Self::Error => false,
         }
+    }
+
+    /// Whether the driver waits for a worker: for its first attempt, or for another one.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        !self.is_final() && !self.is_placed()
     }
 
     /// Spark's name, in capitals.

@@ -42,23 +42,16 @@ fn a_submission_is_recorded_placed_and_ordered_in_one_transition() {
     let spec = Arc::new(driver(1, 512));
     let mut transition = cluster.apply(submit("s1", driver(1, 512)));
     let stored = Arc::new(Driver {
-        id: D0.into(),
-        submission: "s1".into(),
-        spec: spec.clone(),
         state: DriverState::Launching,
         attempt: Attempt(1),
         worker: Some("w1".into()),
-        resources: Addresses::new(),
-        queue: QueuePosition(0),
-        submitted_at: Timestamp(START),
-        started_at: None,
-        finished_at: None,
-        exit: None,
-        message: String::new(),
-        kill_requested: false,
-        evicted: false,
-        failures: 0,
-        not_before: None,
+        ..Driver::accepted(
+            D0.into(),
+            "s1".into(),
+            spec.clone(),
+            QueuePosition(0),
+            Timestamp(START),
+        )
     });
     let want = Transition {
         events: vec![],

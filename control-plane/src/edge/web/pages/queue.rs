@@ -7,7 +7,7 @@ use interrex_core::{
     explain::Waits,
     state::{
         app::{Application, ApplicationState},
-        driver::{Driver, DriverState},
+        driver::Driver,
     },
 };
 use interrex_web::{
@@ -75,7 +75,7 @@ pub(super) fn make(context: &Context) -> Made {
     let view = &context.view;
     let (page, size) = asked(context)?;
     let waits = Waits::of(&**view);
-    let mut drivers: Vec<&Arc<Driver>> = view.drivers().filter(|d| driver_waits(d)).collect();
+    let mut drivers: Vec<&Arc<Driver>> = view.drivers().filter(|d| d.state.waits()).collect();
     drivers.sort_by_key(|d| (Reverse(d.spec.priority), d.queue));
     let mut apps: Vec<&Arc<Application>> = view.apps().filter(|a| app_waits(view, a)).collect();
     apps.sort_by_key(|a| (Reverse(a.spec.priority), a.queue));
@@ -210,18 +210,6 @@ fn reasons(all: impl Iterator<Item = String>) -> Vec<(String, String)> {
         .into_iter()
         .map(|(reason, n)| (count(n), reason))
         .collect()
-}
-
-fn driver_waits(driver: &Driver) -> bool {
-    match driver.state {
-        DriverState::Submitted | DriverState::Relaunching => true,
-        DriverState::Launching
-        | DriverState::Running
-        | DriverState::Finished
-        | DriverState::Killed
-        | DriverState::Failed
-        | DriverState::Error => false,
-    }
 }
 
 /// It has no executor, and wants one.
