@@ -27,7 +27,13 @@ const REFUSED: &str = "interrex_requests_refused_total";
 const USED_OR_FREE: &[Label] = &[Label::of("state", &["used", "free"])];
 const QUEUES: &[Label] = &[Label::of(
     "queue",
-    &["process_events", "questions", "results", "log_readers"],
+    &[
+        "process_events",
+        "questions",
+        "results",
+        "log_readers",
+        "web_connections",
+    ],
 )];
 
 /// Everything that an agent counts, beside its session.
@@ -122,6 +128,8 @@ pub(crate) enum Queue {
     Results,
     /// Readers of logs.
     LogReaders,
+    /// Connections to the web server.
+    WebConnections,
 }
 
 /// Describes every metric of the agent, and of its session, to the installed recorder.
@@ -141,6 +149,7 @@ impl Queue {
             Self::Questions => "questions",
             Self::Results => "results",
             Self::LogReaders => "log_readers",
+            Self::WebConnections => "web_connections",
         }
     }
 }

@@ -12,9 +12,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use interrex_core::config::ClusterConfig;
 use interrex_persistence::{backend::Backend, election::MasterInfo};
 use interrex_proto::{limits, v1::FILE_DESCRIPTOR_SET};
-use interrex_web::log_level::LogControl;
+use interrex_web::{log_level::LogControl, patience::Patient, server};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
+    sync::Semaphore,
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
@@ -36,6 +37,7 @@ use crate::{
             takeover,
         },
     },
+    metrics::{self, Queue},
     options::{MasterConfig, RestOptions, UiOptions},
     runtime::{
         RoleOptions,
@@ -52,6 +54,8 @@ use crate::{
 const HEARTBEATS_PER_TIMEOUT: u32 = 4;
 /// Streams of one connection at the same time.
 const STREAMS_MAX: u32 = 4096;
+/// Connections to the submission API, over both its ports; one more is closed at once.
+const REST_CONNECTIONS_MAX: usize = 2048;
 
 /// Everything that a master needs to know, besides its listeners and its backend.
 #[derive(Debug, Clone)]
@@ -205,8 +209,8 @@ impl Master {
         let serve = serve_rpc(routes, Guard::new(&handle), incoming, &servers_stop);
         tasks.spawn_detached("grpc server", OnEnd::Alarm, serve);
         if let Some(rest) = rest {
-            let router = rest::router(handle.clone(), options.rest.clone());
-            start_rest(router, (rest, http1), &tasks, &servers_stop)?;
+            let shared_too = (rest, http1);
+            start_rest(options.rest, &handle, shared_too, &tasks, &servers_stop)?;
         }
         let watch = leader_watch::run(shared.leaders.clone(), tasks.stop().clone());
         tasks.spawn_detached("leader watch", OnEnd::Expected, watch);
@@ -285,19 +289,28 @@ impl Drop for RunningMaster {
 
 /// Serves Spark's submission API, on its own port and to those who ask for it on the shared one.
 fn start_rest(
-    router: Result<axum::Router, reqwest::Error>,
+    options: RestOptions,
+    handle: &MasterHandle,
     (listener, shared): (std::net::TcpListener, Http1),
     tasks: &Tasks,
     stop: &CancellationToken,
 ) -> Result<(), StartError> {
-    let router = router.map_err(|source| StartError::Build {
+    let router = rest::router(handle.clone(), options).map_err(|source| StartError::Build {
         part: "REST",
         source: Box::new(source),
     })?;
-    let listener = tokio_listener(listener, "REST")?;
-    let serve = serve_rest(router.clone(), listener, stop.clone());
+    let refused = || metrics::refused(Queue::RestConnections);
+    let places = Arc::new(Semaphore::new(REST_CONNECTIONS_MAX));
+    handle.watch_places(Queue::RestConnections, &places, REST_CONNECTIONS_MAX);
+    let listener = Patient::new(
+        tokio_listener(listener, "REST")?,
+        Arc::clone(&places),
+        refused,
+    );
+    let serve = server::serve(listener, router.clone(), stop.clone());
     tasks.spawn_detached("rest server", OnEnd::Alarm, serve);
-    let serve = serve_rest(router, shared, stop.clone());
+    let shared = Patient::new(shared, places, refused);
+    let serve = server::serve(shared, router, stop.clone());
     tasks.spawn_detached("rest server of the shared port", OnEnd::Alarm, serve);
     Ok(())
 }
@@ -341,17 +354,6 @@ fn serve_rpc(
         if let Err(error) = served {
             tracing::error!(%error, "the gRPC server failed");
         }
-    }
-}
-
-async fn serve_rest<L>(router: axum::Router, listener: L, stop: CancellationToken)
-where
-    L: axum::serve::Listener,
-    L::Addr: std::fmt::Debug,
-{
-    let serve = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = serve.await {
-        tracing::error!(%error, "the REST server failed");
     }
 }
 

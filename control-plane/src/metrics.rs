@@ -71,6 +71,8 @@ pub enum Queue {
     Explanations,
     /// Requests of the submission API.
     RestRequests,
+    /// Connections to the submission API.
+    RestConnections,
     /// Connections to health and metrics.
     WebConnections,
     /// Connections to the RPC port that have not said yet what they speak.
@@ -232,7 +234,7 @@ pub(crate) fn http_handled(endpoint: &'static str, status: http::StatusCode, too
 
 impl Queue {
     /// Every name that [`name`](Self::name) gives.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
         Self::Mailbox.name(),
         Self::Leader.name(),
         Self::Reads.name(),
@@ -244,6 +246,7 @@ impl Queue {
         Self::EventWatchers.name(),
         Self::Explanations.name(),
         Self::RestRequests.name(),
+        Self::RestConnections.name(),
         Self::WebConnections.name(),
         Self::NewConnections.name(),
         Self::SparkAnswers.name(),
@@ -267,6 +270,7 @@ impl Queue {
             Self::EventWatchers => "event_watchers",
             Self::Explanations => "explanations",
             Self::RestRequests => "rest_requests",
+            Self::RestConnections => "rest_connections",
             Self::WebConnections => "web_connections",
             Self::NewConnections => "new_connections",
             Self::SparkAnswers => "spark_answers",

@@ -11,6 +11,7 @@
 //! * [`marks`]: states as pills, shares as bars, links.
 //! * [`chart`]: a line over time.
 //! * [`log_level`]: what a process logs, seen and changed over HTTP.
+//! * [`server`]: the HTTP/1 server, and [`patience`]: how many connections it has, and for how long.
 //! * [`list`]: tables with sorting, filters and pages, all of it in the address.
 
 pub mod answer;
@@ -22,3 +23,5 @@ pub mod list;
 pub mod log_level;
 pub mod marks;
 pub mod names;
+pub mod patience;
+pub mod server;

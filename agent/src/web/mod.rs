@@ -20,6 +20,8 @@ use interrex_proto::credentials::Credentials;
 use interrex_web::{
     log_level::{self, LogControl},
     names,
+    patience::{Patient, WEB_CONNECTIONS_MAX},
+    server,
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
@@ -64,6 +66,7 @@ pub(crate) struct Site {
 struct Shared {
     site: Site,
     readers: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
     process: metrics_process::Collector,
     stopped: CancellationToken,
 }
@@ -86,6 +89,7 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
     process.describe();
     metrics::describe();
     let readers = Arc::new(Semaphore::new(LOG_READERS_MAX));
+    let connections = Arc::new(Semaphore::new(WEB_CONNECTIONS_MAX));
     let hosts = vec![site.host.clone()];
     let own = site.credentials.clone();
     let gate = log_level::Gate::new(move |shown| {
@@ -103,6 +107,7 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
     let shared = Arc::new(Shared {
         site,
         readers,
+        connections: Arc::clone(&connections),
         process,
         stopped: stopped.clone(),
     });
@@ -134,19 +139,14 @@ pub(crate) async fn serve(listener: TcpListener, site: Site, stopped: Cancellati
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
         .with_state(shared);
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(stopped.clone().cancelled_owned())
-        .into_future();
+    let refused = || metrics::refused(Queue::WebConnections);
+    let listener = Patient::new(listener, connections, refused);
     let drained = async {
         stopped.cancelled().await;
         tokio::time::sleep(DRAIN_TIMEOUT).await;
     };
     tokio::select! {
-        result = server => {
-            if let Err(error) = result {
-                tracing::error!(%error, "the web server ended");
-            }
-        }
+        () = server::serve(listener, router, stopped.clone()) => {}
         () = drained => {}
     }
 }
@@ -163,11 +163,18 @@ impl Shared {
         let queries = &self.site.queries;
         let limit = queries.max_capacity();
         metrics::queue(Queue::Questions, limit - queries.capacity(), limit);
-        let free = self.readers.available_permits();
-        metrics::queue(
-            Queue::LogReaders,
-            LOG_READERS_MAX.saturating_sub(free),
-            LOG_READERS_MAX,
+        let places = |queue, places: &Semaphore, limit: usize| {
+            metrics::queue(
+                queue,
+                limit.saturating_sub(places.available_permits()),
+                limit,
+            );
+        };
+        places(Queue::LogReaders, &self.readers, LOG_READERS_MAX);
+        places(
+            Queue::WebConnections,
+            &self.connections,
+            WEB_CONNECTIONS_MAX,
         );
         self.process.collect();
     }

@@ -6,6 +6,8 @@ use std::{net::TcpListener, sync::Arc, thread};
 use interrex_web::{
     log_level::{self, LogControl},
     names,
+    patience::{Patient, WEB_CONNECTIONS_MAX},
+    server,
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
@@ -13,12 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::StartError,
-    edge::{
-        admin,
-        patience::{CONNECTIONS_MAX, Patient},
-        web,
-    },
-    metrics::Queue,
+    edge::{admin, web},
+    metrics::{self, Queue},
     options::UiOptions,
     runtime::handle::MasterHandle,
 };
@@ -63,9 +61,10 @@ impl AdminThread {
         let serve = async move {
             let at = listener.local_addr()?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-            handle.watch_places(Queue::WebConnections, &places, CONNECTIONS_MAX);
-            let listener = Patient::new(listener, places);
+            let places = Arc::new(Semaphore::new(WEB_CONNECTIONS_MAX));
+            handle.watch_places(Queue::WebConnections, &places, WEB_CONNECTIONS_MAX);
+            let refused = || metrics::refused(Queue::WebConnections);
+            let listener = Patient::new(listener, places, refused);
             let hosts = ui.known_hosts(&handle.status().me.web);
             let access = handle.access().clone();
             let gate = log_level::Gate::new(move |shown| {
@@ -80,20 +79,20 @@ impl AdminThread {
             let health = admin::router(handle.clone(), prometheus.clone())
                 .merge(log_level::router(log, rules));
             if !ui.enabled {
-                tokio::select! {
-                    () = stopped.cancelled() => return Ok(()),
-                    served = axum::serve(listener, health) => return served,
-                }
+                let serve = server::serve(listener, health, CancellationToken::new());
+                stopped.run_until_cancelled(serve).await;
+                return std::io::Result::Ok(());
             }
             let (pages, keep_up) = web::router(handle, ui, prometheus, stopped.clone())
                 .map_err(std::io::Error::other)?;
             let router = health.merge(names::guarded(pages, at, hosts));
+            // At once, not gracefully: a reader must not hold up the end of the process.
             tokio::select! {
-                () = keep_up => Ok(()),
-                // At once, not gracefully: an idle scraper must not hold up the end of the process.
-                () = stopped.cancelled() => Ok(()),
-                served = axum::serve(listener, router) => served,
+                () = keep_up => {}
+                () = stopped.cancelled() => {}
+                () = server::serve(listener, router, CancellationToken::new()) => {}
             }
+            Ok(())
         };
         let run = move || {
             if let Err(error) = runtime.block_on(serve) {

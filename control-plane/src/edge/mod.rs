@@ -11,7 +11,6 @@ pub mod convert;
 pub mod explain;
 mod field;
 pub mod grpc;
-pub(crate) mod patience;
 pub mod rest;
 pub(crate) mod spark_rpc;
 pub mod status;

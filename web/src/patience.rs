@@ -1,11 +1,10 @@
 //! A listener whose patience is bounded: so many connections at a time, and none that takes nothing for long.
 //!
-//! For health and metrics, which anybody may ask. What must never happen: that readers who open a page and do not read it
-//! take the sockets and the memory that the master needs.
+//! For whatever anybody may ask. What must never happen: that readers who open a page and do not read it take the sockets
+//! and the memory that the process needs. Those who ask nothing are for [`server`](crate::server) to send away.
 
 use std::{
     io::{self, IoSlice},
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -15,28 +14,27 @@ use std::{
 use axum::serve::Listener;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep},
 };
 
-use crate::metrics::{self, Queue};
-
-/// Connections at a time; one more is closed at once.
-pub(crate) const CONNECTIONS_MAX: usize = 512;
+/// Connections to the pages, health and metrics of one process at a time; one more is closed at once.
+pub const WEB_CONNECTIONS_MAX: usize = 512;
 /// A reader that takes nothing for this long is cut off.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// Accepts connections while there are places.
 #[derive(Debug)]
-pub(crate) struct Patient {
-    inner: TcpListener,
+pub struct Patient<L> {
+    inner: L,
     places: Arc<Semaphore>,
+    /// Called for each connection that found no place.
+    refused: fn(),
 }
 
 /// A connection that holds a place, and errs when its reader takes nothing for [`STALL_MAX`].
 #[derive(Debug)]
-pub(crate) struct PatientStream<S = TcpStream> {
+pub struct PatientStream<S> {
     stream: S,
     /// Runs while a write waits.
     stall: Pin<Box<Sleep>>,
@@ -46,16 +44,21 @@ pub(crate) struct PatientStream<S = TcpStream> {
 
 // === impl Patient ===
 
-impl Patient {
-    /// Takes its places from `places`.
-    pub(crate) fn new(inner: TcpListener, places: Arc<Semaphore>) -> Self {
-        Self { inner, places }
+impl<L> Patient<L> {
+    /// Takes its places from `places`, which several listeners may share; a connection that finds none is closed, and
+    /// `refused` called.
+    pub fn new(inner: L, places: Arc<Semaphore>, refused: fn()) -> Self {
+        Self {
+            inner,
+            places,
+            refused,
+        }
     }
 }
 
-impl Listener for Patient {
-    type Io = PatientStream;
-    type Addr = SocketAddr;
+impl<L: Listener> Listener for Patient<L> {
+    type Io = PatientStream<L::Io>;
+    type Addr = L::Addr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
@@ -63,7 +66,7 @@ impl Listener for Patient {
             let (stream, from) = Listener::accept(&mut self.inner).await;
             match Arc::clone(&self.places).try_acquire_owned() {
                 Ok(place) => return (PatientStream::new(stream, place), from),
-                Err(_full) => metrics::refused(Queue::WebConnections),
+                Err(_full) => (self.refused)(),
             }
         }
     }
@@ -150,7 +153,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, TcpStream},
+    };
 
     use super::*;
 
@@ -189,7 +195,7 @@ mod tests {
     async fn one_connection_too_many_is_closed_at_once() {
         let inner = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = inner.local_addr().unwrap();
-        let mut listener = Patient::new(inner, Arc::new(Semaphore::new(1)));
+        let mut listener = Patient::new(inner, Arc::new(Semaphore::new(1)), || ());
         let _first = TcpStream::connect(address).await.unwrap();
         let (held, _) = listener.accept().await;
         let mut second = TcpStream::connect(address).await.unwrap();
