@@ -22,6 +22,9 @@ use crate::edge::spark_rpc::{
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Longest message that waits. A registration has 5 kB; a submission comes with its client's environment.
+const HELD_BYTES_MAX: usize = 256 << 10;
+
 /// What there is to find out on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Probing {
@@ -89,6 +92,13 @@ impl Connection {
     pub(super) fn find_out(&mut self, held: Held) -> Step {
         if !self.rpc.probes.is_on() {
             return self.not_known(held.purpose, held.id);
+        }
+        let length = held.envelope.payload.len();
+        if length > HELD_BYTES_MAX {
+            let text = format!(
+                "{length} bytes of a build of Spark that is not known; at most {HELD_BYTES_MAX} wait until it is"
+            );
+            return self.fail(held.id, "probe", &text);
         }
         if self.probing.open.is_some() {
             let text = "this client is being asked what its classes look like";

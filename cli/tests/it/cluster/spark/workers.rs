@@ -137,7 +137,7 @@ fn kills_a_driver(spark: &Spark, cluster: &Cluster) {
     wait_long("its process has ended", || alive().is_empty().then_some(()));
 }
 
-/// The leader dies again and again: also one that came back, and to which the worker has no connection, leads then.
+/// The leader dies again and again.
 fn keeps_executors_over_leaders(cluster: &Cluster, job: &mut Job, app: &str, kills: u32) {
     let before = running(cluster, app);
     assert_eq!(before.len(), 1, "{}", job.name);
@@ -150,6 +150,48 @@ fn keeps_executors_over_leaders(cluster: &Cluster, job: &mut Job, app: &str, kil
         job.expect_sum(step);
         assert_eq!(running(cluster, app), before, "{}", job.name);
     }
+}
+
+/// A leader stands still, so that the worker looks for no other; the other masters were started anew, and have no
+/// connection to it: the next leader has to call it.
+fn is_called_by_the_next_leader(cluster: &Cluster, job: &mut Job, app: &str, step: u32) {
+    let before = running(cluster, app);
+    let (leader, epoch) = cluster.leader();
+    let places = ["m1", "m2", "m3"].into_iter().zip(cluster.addresses("rpc"));
+    for (id, address) in places.filter(|(id, _)| *id != leader) {
+        let old = cluster.pid(id);
+        cluster.signal(id, Signal::SIGKILL);
+        wait_long(&format!("{id} is back"), || {
+            let is_new = cluster.pid(id).is_some_and(|pid| Some(pid) != old);
+            (is_new && TcpStream::connect(&address).is_ok()).then_some(())
+        });
+    }
+    cluster.signal(&leader, Signal::SIGSTOP);
+    wait_leader_after(cluster, epoch);
+    let logs = cluster.dir().join("data/logs");
+    wait_long("the worker is called", || {
+        let logs = fs::read_dir(&logs).expect("logs").flatten();
+        let mut logs = logs.filter_map(|log| fs::read_to_string(log.path()).ok());
+        let is_called = logs.any(|log| log.contains("called a worker of Spark"));
+        is_called.then_some(())
+    });
+    wait_workers(cluster, "ALIVE", 1);
+    go_on(cluster, step);
+    job.expect_sum(step);
+    assert_eq!(running(cluster, app), before, "{}", job.name);
+    cluster.signal(&leader, Signal::SIGCONT);
+}
+
+/// The one worker that is left; it gets executors again when the drain is over.
+fn is_drained_and_taken_back(cluster: &Cluster, job: &Job) {
+    let list = cluster.json(&["list", "workers", "--state", "ALIVE"]);
+    let id = list["workers"][0]["id"].as_str().expect("one is left");
+    let drain = ["worker", "drain", id, "--reason", "new disk"];
+    expect_code(&cluster.run(&drain), 0);
+    wait_workers(cluster, "DECOMMISSIONED", 1);
+    job.expect_said(&["is being drained: new disk"]);
+    expect_code(&cluster.run(&["worker", "undrain", id]), 0);
+    wait_workers(cluster, "ALIVE", 1);
 }
 
 #[test]
@@ -179,7 +221,8 @@ fn sparks_own_workers_keep_their_executors_over_the_leader_and_are_replaced() {
         assert!(["0", "1"].contains(&gpu.as_str()), "{gpu}");
         expect_logs_elsewhere(&cluster, &format!("{app}/0"));
         kills_a_driver(spark, &cluster);
-        keeps_executors_over_leaders(&cluster, &mut job, &app, 3);
+        keeps_executors_over_leaders(&cluster, &mut job, &app, 2);
+        is_called_by_the_next_leader(&cluster, &mut job, &app, 3);
         // It stands still for so long that it is given up, and says then what it runs.
         first.signal(Signal::SIGSTOP);
         wait_workers(&cluster, "DEAD", 1);
@@ -197,6 +240,7 @@ fn sparks_own_workers_keep_their_executors_over_the_leader_and_are_replaced() {
         job.expect_sum(5);
         first.kill();
         wait_workers(&cluster, "DEAD", 1);
+        is_drained_and_taken_back(&cluster, &job);
         go_on(&cluster, 6);
         job.expect_sum(6);
         job.told("end");
