@@ -17,7 +17,7 @@ use crate::{
     writer::WriteError,
 };
 
-/// Most questions to one peer. A driver whose registration has come needs 7, one of which nothing is known 15.
+/// Most questions to one peer. A driver whose registration has come needs 7, one of which nothing is known 16 at most.
 pub const QUESTIONS_MAX: usize = 24;
 /// What a dictionary is called that was found out so, until somebody names it.
 pub const UNNAMED: &str = "probed";
