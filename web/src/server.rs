@@ -14,9 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
-/// How long a connection may be without a whole head of a request. Above the 90 s for which HTTP clients usually keep
-/// idle connections, so that they close first.
-pub const REQUEST_WITHIN: Duration = Duration::from_secs(120);
+/// How long a connection may be without a whole head of a request. Less than the half minute after which Kubernetes gives
+/// up a process whose probes fail (three of them, 10 s apart).
+pub const REQUEST_WITHIN: Duration = Duration::from_secs(20);
+/// How long our own clients keep a connection on which they ask nothing: they close first.
+pub const KEPT_IDLE: Duration = Duration::from_secs(10);
 
 /// Serves `router` on `listener` until `stop`; returns when the answers that were under way by then have ended. Whoever
 /// cannot wait for them drops it.

@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use interrex_persistence::election::MasterInfo;
 use interrex_proto::trace::{TRACEPARENT, Traceparent};
+use interrex_web::server;
 
 use super::model::CONTENT_TYPE;
 use crate::options::rest::RestOptions;
@@ -62,6 +63,7 @@ impl Forwarder {
             .connect_timeout(interrex_proto::limits::CONNECT_TIMEOUT)
             .timeout(options.call_timeout)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(server::KEPT_IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()?;

@@ -7,7 +7,7 @@ use axum::{body::Body, response::Response};
 use futures::StreamExt;
 use http::{HeaderName, StatusCode, Uri, header};
 use interrex_persistence::election::MasterInfo;
-use interrex_web::answer;
+use interrex_web::{answer, server};
 
 /// Marks a request that a master hands on; its value is that master's id. A browser sends such a header only to its
 /// own site, so it also shows that no other site's page has made the request.
@@ -47,6 +47,7 @@ impl Relay {
         let client = reqwest::Client::builder()
             .connect_timeout(interrex_proto::limits::CONNECT_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(server::KEPT_IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()?;
