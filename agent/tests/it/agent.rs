@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     master::{CLUSTER, Master},
+    owned::Owned,
     support::{alive, eventually, pid_in, sh, soon, supervisor},
 };
 
@@ -334,18 +335,17 @@ const WORK_DIR: &str = "INTERREX_TEST_WORK_DIR";
 const MASTER: &str = "INTERREX_TEST_MASTER";
 
 /// An agent in a process of its own, which can be killed.
-pub(crate) struct Victim(std::process::Child);
+pub(crate) struct Victim(Owned);
 
 impl Victim {
     pub(crate) fn start(work_dir: &Path, master: &str) -> Self {
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command
             .args(["agent::as_a_process_of_its_own", "--exact", "--ignored"])
             .env(WORK_DIR, work_dir)
             .env(MASTER, master)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        Self(child)
+            .stdout(std::process::Stdio::null());
+        Self(Owned::spawn(&mut command))
     }
 
     pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {

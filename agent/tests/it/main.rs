@@ -12,6 +12,7 @@ mod agent;
 mod at_most_once;
 mod disk;
 mod master;
+mod owned;
 mod pages;
 mod runner;
 mod runner_leases;

@@ -18,7 +18,10 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::support::{Bench, PATIENCE, alive, eventually, launch, pid_in, sh, soon, supervisor};
+use crate::{
+    owned::Owned,
+    support::{Bench, PATIENCE, alive, eventually, launch, pid_in, sh, soon, supervisor},
+};
 
 fn key() -> WorkKey {
     WorkKey::driver("d1", 1)
@@ -250,11 +253,7 @@ async fn the_agent_ends_the_tree_of_a_killed_supervisor() {
 
 #[tokio::test]
 async fn a_stranger_with_the_recorded_pid_is_never_signalled() {
-    let mut stranger = Command::new("sleep")
-        .arg("1000")
-        .process_group(0)
-        .spawn()
-        .unwrap();
+    let mut stranger = Owned::spawn(Command::new("sleep").arg("1000").process_group(0));
     let pid = i32::try_from(stranger.id()).unwrap();
     let start_ticks = proc::stat(pid).unwrap().start_ticks;
     let main = |start_ticks| interrex_agent::process::protocol::MainProcess { pid, start_ticks };
@@ -273,7 +272,7 @@ async fn a_stranger_with_the_recorded_pid_is_never_signalled() {
 /// A supervisor as an agent would have it, held by a shell that stands for the agent.
 pub(crate) struct Orphans {
     pub(crate) bench: Bench,
-    holder: std::process::Child,
+    holder: Owned,
     token: String,
 }
 
@@ -320,16 +319,16 @@ pub(crate) fn under_a_holder_for(script: &str, grace_ms: u64, lease: Option<Leas
     // The holder opens the pipe for writing, starts the supervisor on it, and waits to be killed.
     let script =
         "mkfifo pipe; \"$0\" \"$1\" <pipe >notices & exec 3>pipe; cat spec >&3; exec sleep 1000";
-    let holder = Command::new("sh")
+    let mut holder = Command::new("sh");
+    holder
         .arg("-c")
         .arg(script)
         .arg(&supervisor()[0])
         .arg(&path)
         .current_dir(bench.directory.path())
         .stdin(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap();
+        .process_group(0);
+    let holder = Owned::spawn(&mut holder);
     Orphans {
         bench,
         holder,

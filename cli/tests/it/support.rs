@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -30,7 +31,7 @@ static ONE_CLUSTER: Mutex<()> = Mutex::new(());
 
 /// A running `interrex dev`; dropping it kills it, and with it every process of its cluster.
 pub(crate) struct Cluster {
-    dev: Child,
+    dev: Process,
     dir: TempDir,
     /// What dev printed until it was ready.
     pub(crate) greeting: String,
@@ -68,14 +69,14 @@ pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) 
     }
 }
 
-/// A command that runs; its output is read on the way.
+/// A command that runs; its output is read on the way. Dropping it kills it.
 pub(crate) struct Running {
-    child: Child,
+    child: Process,
     readers: [JoinHandle<Vec<u8>>; 2],
     what: String,
 }
 
-/// A process beside the cluster; dropping it kills it.
+/// A process that ends with its test, also with one that panics: dropping it kills it.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -91,9 +92,23 @@ impl Process {
         Self(started.expect("it starts"))
     }
 
-    /// The process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
+    /// Starts `command` as it is.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().expect("it starts"))
+    }
+}
+
+impl Deref for Process {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
     }
 }
 
@@ -130,7 +145,7 @@ pub(crate) fn start(command: &mut Command) -> Running {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = piped.spawn().expect("the binary starts");
+    let mut child = Process::spawn(piped);
     let stdout = reader(child.stdout.take().expect("a pipe"));
     let stderr = reader(child.stderr.take().expect("a pipe"));
     Running {
@@ -290,18 +305,18 @@ impl Cluster {
         }
     }
 
-    fn spawn(dir: &Path, options: &[&str], env: &[(&str, &Path)]) -> (Child, String) {
+    fn spawn(dir: &Path, options: &[&str], env: &[(&str, &Path)]) -> (Process, String) {
         let log = std::fs::File::create(dir.join("dev.stderr")).expect("a log file");
-        let mut dev = interrex()
+        let mut command = interrex();
+        command
             .args(["dev", "--base-port", "0", "--data-dir"])
             .arg(dir.join("data"))
             .args(options)
             .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("dev starts");
+            .stderr(log);
+        let mut dev = Process::spawn(&mut command);
         let stdout = dev.stdout.take().expect("a pipe");
         let (lines_tx, lines) = mpsc::sync_channel(1024);
         std::thread::spawn(move || {
@@ -315,7 +330,6 @@ impl Cluster {
                 Ok(line) => greeting.push_str(&format!("{line}\n")),
                 Err(_) => {
                     let said = std::fs::read_to_string(dir.join("dev.stderr")).unwrap_or_default();
-                    drop(dev.kill());
                     panic!("dev is not ready:\n{greeting}\n{said}");
                 }
             }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Cluster, expect_code, expect_refusal, interrex, processes_of, run, signal, wait_for,
+    Cluster, Process, expect_code, expect_refusal, interrex, processes_of, run, signal, wait_for,
 };
 
 fn nothing_is_left(cluster: &Cluster) {
@@ -112,11 +112,11 @@ fn a_killed_master_rejoins_by_the_line_that_dev_says() {
         let (_, rest) = said.split_once(hint)?;
         rest.split_once('\n').map(|(line, _)| line.to_owned())
     });
-    let mut by_hand = std::process::Command::new("sh")
-        .args(["-c", &format!("exec {line}")])
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("a shell");
+    let _by_hand = Process::spawn(
+        std::process::Command::new("sh")
+            .args(["-c", &format!("exec {line}")])
+            .stderr(std::process::Stdio::null()),
+    );
     wait_for("all masters are healthy", || {
         // No leader yet has a code of its own.
         let seen = cluster.run(&["-o", "json", "cluster", "status"]);
@@ -124,8 +124,6 @@ fn a_killed_master_rejoins_by_the_line_that_dev_says() {
         let masters = seen["masters"].as_array()?;
         masters.iter().all(|m| m["healthy"] == true).then_some(())
     });
-    by_hand.kill().expect("a child of ours");
-    by_hand.wait().expect("a child of ours");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{AtTheEnd, Cluster, expect_code, run, signal, text, wait_for};
+use crate::support::{AtTheEnd, Cluster, Process, expect_code, run, signal, text, wait_for};
 
 /// The events in a file of JSON lines; a line that is being written is left for later.
 fn events_in(path: &Path) -> Vec<Value> {
@@ -49,13 +49,13 @@ fn kill_leader(cluster: &Cluster) {
 fn a_follower_sees_every_event_once_while_three_leaders_die() {
     let cluster = Cluster::start(&["--respawn"]);
     let seen = cluster.dir().join("events.jsonl");
-    let mut follower = cluster
-        .command(&["events", "-f", "--since", "all", "-o", "json"])
-        .stdin(Stdio::null())
-        .stdout(File::create(&seen).expect("a file"))
-        .stderr(File::create(cluster.dir().join("events.stderr")).expect("a file"))
-        .spawn()
-        .expect("it starts");
+    let mut follower = Process::spawn(
+        cluster
+            .command(&["events", "-f", "--since", "all", "-o", "json"])
+            .stdin(Stdio::null())
+            .stdout(File::create(&seen).expect("a file"))
+            .stderr(File::create(cluster.dir().join("events.stderr")).expect("a file")),
+    );
     let enough = AtomicBool::new(false);
     let submitted = std::thread::scope(|scope| {
         let _enough = AtTheEnd(&enough);
@@ -127,13 +127,14 @@ fn who_comes_too_late_is_told_what_is_missing() {
         let mut args = vec!["events", "--since", "2", "-o", "json"];
         args.extend(follow);
         let path = cluster.dir().join("late.jsonl");
-        let late = cluster
-            .command(&args)
-            .stdin(Stdio::null())
-            .stdout(File::create(&path).expect("a file"))
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        let complaints = cluster.dir().join("late.stderr");
+        let mut late = Process::spawn(
+            cluster
+                .command(&args)
+                .stdin(Stdio::null())
+                .stdout(File::create(&path).expect("a file"))
+                .stderr(File::create(&complaints).expect("a file")),
+        );
         let events = wait_for("what is kept", || {
             let events = events_in(&path);
             (events.len() >= 10).then_some(events)
@@ -141,12 +142,13 @@ fn who_comes_too_late_is_told_what_is_missing() {
         if !follow.is_empty() {
             signal(late.id(), Signal::SIGINT);
         }
-        let output = late.wait_with_output().expect("a child");
-        expect_code(&output, 0);
+        let status = late.wait().expect("a child");
+        let said = std::fs::read_to_string(&complaints).expect("UTF-8");
+        assert_eq!(status.code(), Some(0), "{said}");
         let oldest = number(&events[0]);
         assert!(oldest > 3, "{oldest}");
         let want = format!("events 3 to {} are no longer kept", oldest - 1);
-        assert!(text(&output).contains(&want), "{want}: {}", text(&output));
+        assert!(said.contains(&want), "{want}: {said}");
     }
     let ahead = run(&mut cluster.command(&["events", "--since", "999999"]));
     expect_code(&ahead, 0);

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Cluster, expect_code, expect_refusal, run, signal, start, text, wait_for};
+use crate::support::{
+    Cluster, Process, expect_code, expect_refusal, run, signal, start, text, wait_for,
+};
 
 #[test]
 fn submit_and_wait_end_with_the_outcome() {
@@ -202,11 +204,11 @@ fn cluster_knows(cluster: &Cluster, id: &str, state: &str) {
 fn following_ends_when_nobody_reads_any_more() {
     let cluster = Cluster::start(&[]);
     let id = cluster.submit(&["--", "sh", "-c", "while :; do echo tick; sleep 0.1; done"]);
-    let mut following = cluster
-        .command(&["logs", "-f", &id])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
+    let mut following = Process::spawn(
+        cluster
+            .command(&["logs", "-f", &id])
+            .stdout(std::process::Stdio::piped()),
+    );
     let mut line = String::new();
     let mut output = BufReader::new(following.stdout.take().expect("a pipe"));
     output.read_line(&mut line).expect("a line");

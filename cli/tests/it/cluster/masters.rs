@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Cluster, expect_code, interrex, start, text, wait_for};
+use crate::support::{Cluster, Process, expect_code, interrex, start, text, wait_for};
 
 /// The command line of the master `id` of `cluster`, with some options replaced.
 fn master(cluster: &Cluster, id: &str, data_dir: &str, replaced: &[(&str, &str)]) -> Command {
@@ -88,12 +88,10 @@ fn a_master_with_a_wiped_directory_may_not_vote_and_is_told_how_to_rejoin() {
     let mut command = master(&cluster, wiped, empty.to_str().unwrap(), &[]);
     let out = std::fs::File::create(&log).expect("a log file");
     command.stderr(out);
-    let mut child = command.spawn().expect("it starts");
+    let _wiped = Process::spawn(&mut command);
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     wait_for("it says how to rejoin", || {
         said().contains("cluster add").then_some(())
     });
     expect_code(&cluster.run(&["submit", "--", "true"]), 0);
-    child.kill().expect("a child of ours");
-    child.wait().expect("a child of ours");
 }

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::{Cluster, interrex, wait_for};
+use crate::support::{Cluster, Process, interrex, wait_for};
 
 /// `command` on a terminal of its own, with what was typed there; what it shows, and whether it ended well.
 fn on_a_terminal(command: &Command, typed: &[u8], until: &str) -> (bool, String) {
@@ -24,9 +24,8 @@ fn on_a_terminal(command: &Command, typed: &[u8], until: &str) -> (bool, String)
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::null());
-    let mut child = script
-        .spawn()
-        .expect("script, which is part of Debian's base");
+    // It is part of Debian's base.
+    let mut child = Process::spawn(&mut script);
     let read = || String::from_utf8_lossy(&std::fs::read(&shown).unwrap_or_default()).into_owned();
     wait_for(&format!("`{until}` on the terminal"), || {
         // A command that has ended shows nothing more.

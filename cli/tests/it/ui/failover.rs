@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::{
-    pictures, populate, web_of,
+    Populated, pictures, populate, web_of,
     webdriver::{Browser, LIGHT},
 };
 use crate::support::Cluster;
@@ -20,7 +20,11 @@ const WATCH: &str = "window.said = []; new MutationObserver(() => { \
 #[ignore = "needs a browser: make test-ui"]
 async fn an_open_page_says_that_the_leader_is_gone_and_heals_by_itself() {
     let cluster = Cluster::start(&[]);
-    let (driver, _) = populate(&cluster);
+    let Populated {
+        driver,
+        runner: _runner,
+        ..
+    } = populate(&cluster);
     let (old, epoch) = cluster.leader();
     let standby = ["m1", "m2", "m3"]
         .into_iter()
@@ -115,7 +119,11 @@ async fn a_page_of_a_master_that_dies_moves_to_another_master() {
 #[ignore = "needs a browser: make test-ui"]
 async fn a_log_is_followed_through_a_standby_while_the_leader_dies() {
     let cluster = Cluster::start(&[]);
-    let (driver, _) = populate(&cluster);
+    let Populated {
+        driver,
+        runner: _runner,
+        ..
+    } = populate(&cluster);
     let (old, _) = cluster.leader();
     let standby = ["m1", "m2", "m3"]
         .into_iter()

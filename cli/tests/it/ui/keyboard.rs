@@ -10,9 +10,9 @@ use crate::support::Cluster;
 #[ignore = "needs a browser: make test-ui"]
 async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
     let cluster = Cluster::start(&[]);
-    let (driver, _) = populate(&cluster);
-    let (leader, _) = cluster.leader();
-    let (web, browser) = (web_of(&cluster, &leader), Browser::start().await);
+    let running = populate(&cluster);
+    let (driver, web) = (&running.driver, web_of(&cluster, &cluster.leader().0));
+    let browser = Browser::start().await;
     browser.on(LIGHT).await;
     browser.open(&format!("{web}/")).await;
     browser.keys(&[TAB]).await;
@@ -83,6 +83,6 @@ async fn a_driver_is_found_and_killed_with_the_keyboard_alone() {
             "return document.querySelector('h1 + .pill')?.title === 'KILLED'",
         )
         .await;
-    cluster.wait_driver(&driver, "KILLED");
+    cluster.wait_driver(driver, "KILLED");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }

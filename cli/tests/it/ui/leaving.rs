@@ -1,7 +1,7 @@
 //! Going from page to page, as people do.
 
 use super::{
-    populate, web_of,
+    Populated, populate, web_of,
     webdriver::{Browser, LIGHT},
 };
 use crate::support::Cluster;
@@ -15,7 +15,11 @@ const WAIT_MS_MAX: f64 = 15_000.0;
 #[ignore = "needs a browser: make test-ui"]
 async fn no_page_waits_for_those_that_were_left() {
     let cluster = Cluster::start(&[]);
-    let (driver, _) = populate(&cluster);
+    let Populated {
+        driver,
+        runner: _runner,
+        ..
+    } = populate(&cluster);
     let (leader, _) = cluster.leader();
     let (web, browser) = (web_of(&cluster, &leader), Browser::start().await);
     browser.on(LIGHT).await;

@@ -1,5 +1,6 @@
 //! The pages in a real Chromium. Switched on by `make test-ui`, which has what they need.
 
+mod ending;
 mod failover;
 mod keyboard;
 mod leaving;
@@ -10,7 +11,17 @@ mod webdriver;
 use std::path::{Path, PathBuf};
 
 use self::webdriver::{Browser, Screen};
-use crate::support::{Cluster, wait_for};
+use crate::support::{Cluster, Running, start, wait_for};
+
+/// What [`populate`] has started.
+struct Populated {
+    /// A driver that runs, and writes.
+    driver: String,
+    /// An application that runs.
+    app: String,
+    /// Its program.
+    runner: Running,
+}
 
 /// Where pictures are kept: in the documentation when asked for, else where they are in nobody's way.
 fn pictures() -> PathBuf {
@@ -44,8 +55,8 @@ fn agent_web(cluster: &Cluster) -> String {
 }
 
 /// Something of every kind that runs, has ended, has failed, or waits.
-fn populate(cluster: &Cluster) -> (String, String) {
-    let running = cluster.submit(&[
+fn populate(cluster: &Cluster) -> Populated {
+    let driver = cluster.submit(&[
         "--submission-id",
         "nightly-2026-11-29",
         "--name",
@@ -66,7 +77,7 @@ fn populate(cluster: &Cluster) -> (String, String) {
         "-c",
         "echo broken >&2; exit 3",
     ]);
-    let mut app = cluster.command(&[
+    let runner = start(&mut cluster.command(&[
         "run",
         "--executors",
         "3",
@@ -80,11 +91,8 @@ fn populate(cluster: &Cluster) -> (String, String) {
         "sh",
         "-c",
         "echo executor $INTERREX_EXECUTOR_ID; sleep 1000",
-    ]);
-    // It is killed with its cluster's processes; nobody waits for it.
-    let runner = crate::support::start(&mut app);
-    std::mem::forget(runner);
-    cluster.wait_driver(&running, "RUNNING");
+    ]));
+    cluster.wait_driver(&driver, "RUNNING");
     cluster.wait_driver(&done, "FINISHED");
     cluster.wait_driver(&failed, "FAILED");
     let app = wait_for("the application runs", || {
@@ -95,7 +103,11 @@ fn populate(cluster: &Cluster) -> (String, String) {
             .find(|app| app["state"] == "RUNNING")?;
         app["id"].as_str().map(str::to_owned)
     });
-    (running, app)
+    Populated {
+        driver,
+        app,
+        runner,
+    }
 }
 
 /// Nothing is wrong with the page in the browser. In the dark only its colours are looked at: all else is as in the light.

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{
-    agent_web, is_sound,
+    Populated, agent_web, is_sound,
     many::restore_many,
     pictures, populate, web_of,
     webdriver::{Browser, DARK, LIGHT, PHONE},
@@ -52,7 +52,11 @@ async fn every_page_of_an_empty_cluster_is_sound() {
 async fn every_page_is_sound_with_ten_thousand_drivers_on_every_screen() {
     let cluster = Cluster::start(&[]);
     restore_many(&cluster, MANY);
-    let (driver, app) = populate(&cluster);
+    let Populated {
+        driver,
+        app,
+        runner: _runner,
+    } = populate(&cluster);
     let (leader, _) = cluster.leader();
     let (web, browser) = (web_of(&cluster, &leader), Browser::start().await);
     overview_is_quick(&browser, &web).await;

@@ -4,20 +4,22 @@
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::Duration,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::DEADLINE;
+use crate::support::{DEADLINE, Process, processes_of};
 
 /// How chromedriver says where it listens.
 const LISTENS: &str = "started successfully on port ";
 /// Longest wait for one answer of chromedriver.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(150);
+/// How long a browser may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest run of a script in a page, in milliseconds.
 const SCRIPT_MS_MAX: u32 = 120_000;
 /// Keys, as the protocol names them.
@@ -51,9 +53,9 @@ pub(crate) const PHONE: Screen = Screen {
     dark: false,
 };
 
-/// A browser with one window; dropping it ends it.
+/// A browser with one window. It ends with its driver, and that when it is dropped.
 pub(crate) struct Browser {
-    driver: Child,
+    driver: Process,
     session: String,
     http: reqwest::Client,
     profile: TempDir,
@@ -63,13 +65,14 @@ impl Browser {
     /// Starts a browser that has never been used.
     pub(crate) async fn start() -> Self {
         let profile = tempfile::tempdir().expect("a directory");
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver: see scripts/setup-ui.sh");
+        // Where it is missing: scripts/setup-ui.sh
+        let mut driver = Process::spawn(
+            Command::new("chromedriver")
+                .arg("--port=0")
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null()),
+        );
         let said = BufReader::new(driver.stdout.take().expect("a pipe"));
         let port = said
             .lines()
@@ -91,6 +94,8 @@ impl Browser {
         };
         let arguments = [
             "--headless",
+            // A browser that hears its driver over a pipe ends with it, however that ends; over a port it would stay.
+            "--remote-debugging-pipe",
             "--no-sandbox",
             "--disable-gpu",
             "--disable-quic",
@@ -117,6 +122,16 @@ impl Browser {
         let limits = json!({"script": SCRIPT_MS_MAX});
         browser.ask(Method::POST, "/timeouts", Some(limits)).await;
         browser
+    }
+
+    /// Its processes, without its driver.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        processes_of(self.profile.path())
+    }
+
+    /// What tells the processes of this browser from all others.
+    pub(crate) fn profile(&self) -> &Path {
+        self.profile.path()
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
@@ -310,11 +325,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // SIGTERM lets chromedriver take its browser along.
-        let pid =
-            nix::unistd::Pid::from_raw(i32::try_from(self.driver.id()).expect("a process id"));
-        let _gone_already = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        drop(self.driver.kill());
         drop(self.driver.wait());
+        // Its profile is removed next, and a browser that still writes there would leave some of it.
+        let deadline = Instant::now() + END_TIMEOUT;
+        while !self.processes().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
