@@ -21,6 +21,8 @@ fn faults() -> Row {
     Row {
         title: "What is broken",
         panels: vec![
+            Panel::series("Faults", Unit::Count, "What a live run has done to the cluster, by kind. Empty unless one with `--metrics-addr` is scraped.")
+                .increases("kind", "interrex_chaos_faults_total"),
             Panel::timeline(
                 "Processes that answer",
                 "One bar a master and an agent, by whether its scrape works.",

@@ -3,14 +3,23 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::prometheus::{Prometheus, grafana, has_data, installed};
-use crate::support::{Cluster, DEADLINE, expect_code, get, start, wait_for};
+use super::prometheus::{Prometheus, free_address, grafana, has_data, installed};
+use crate::support::{
+    Cluster, DEADLINE, alone, expect_code, get, interrex, processes_of, start, wait_for,
+};
 
 /// What Grafana makes of `$__rate_interval` when a point is 15 s and a scrape 1 s.
 const RATE_INTERVAL: &str = "16s";
 
+/// What a live run alone counts begins with this.
+const LIVE_RUN: &str = "interrex_chaos_";
+
 /// Queries that have nothing to show on such a cluster: a part of the query, and why.
 const EMPTY: &[(&str, &str)] = &[
+    (
+        LIVE_RUN,
+        "no live run is scraped here, but by the test below",
+    ),
     (
         "interrex_etcd_",
         "this cluster keeps its records with Raft, not in etcd",
@@ -161,6 +170,48 @@ fn every_panel_has_data_under_load_and_through_a_failover() {
         answered.join("\n")
     );
     variables_have_values(&prometheus);
+}
+
+#[test]
+fn the_faults_of_a_live_run_are_shown() {
+    if !installed() {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a directory");
+    let address = free_address();
+    let prometheus = Prometheus::of(&address);
+    let args = [
+        "--scenario",
+        "client-retry",
+        "--seconds",
+        "60",
+        "--seed",
+        "7",
+    ];
+    let mut run = interrex();
+    run.args(["chaos", "live", "--patient", "--metrics-addr", &address])
+        .args(args)
+        .arg("--report")
+        .arg(folder.path().join("run"));
+    let run = start(&mut run);
+    let asked: Vec<Question> = questions()
+        .into_iter()
+        .filter(|question| question.expression.contains(LIVE_RUN))
+        .collect();
+    assert!(!asked.is_empty(), "a panel shows the faults");
+    for question in asked {
+        let more = format!("{} > 0", question.expression);
+        // Alone it says when Prometheus answers at all.
+        wait_for(&question.place, || prometheus.value(&more));
+        wait_for(&question.place, || {
+            has_data(&prometheus.range(&more)).then_some(())
+        });
+    }
+    drop(run);
+    wait_for("the run has taken its cluster along", || {
+        processes_of(folder.path()).is_empty().then_some(())
+    });
 }
 
 fn variables_have_values(prometheus: &Prometheus) {

@@ -44,6 +44,12 @@ pub(super) fn grafana(path: &str) -> PathBuf {
         .join(path)
 }
 
+/// An address of this machine. Free now; whoever takes it in between makes the test fail, not lie.
+pub(super) fn free_address() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").to_string()
+}
+
 fn now() -> f64 {
     #[expect(
         clippy::disallowed_methods,
@@ -76,10 +82,27 @@ impl Prometheus {
         };
         let rules: String = rules.lines().map(shortened).collect();
         std::fs::write(folder.path().join("alerts.yml"), rules).expect("a file");
-        std::fs::write(folder.path().join("prometheus.yml"), config(cluster)).expect("a file");
-        // Free now; whoever takes it in between makes the test fail, not lie.
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = free.expect("a free port").to_string();
+        let prometheus = Self::run(folder, &config(cluster));
+        wait_for("Prometheus scrapes everybody", || {
+            let up = prometheus.value("sum(up) == bool count(up)")?;
+            let all = prometheus.value("count(up)")?;
+            (up > 0.5 && all > 4.5).then_some(())
+        });
+        prometheus
+    }
+
+    /// Scrapes one address alone, which need not answer yet.
+    pub(super) fn of(address: &str) -> Self {
+        let config = format!(
+            "global:\n  scrape_interval: {INTERVAL}\nscrape_configs:\n  - job_name: one\n    \
+             static_configs:\n      - targets: [\"{address}\"]\n"
+        );
+        Self::run(tempfile::tempdir().expect("a directory"), &config)
+    }
+
+    fn run(folder: tempfile::TempDir, config: &str) -> Self {
+        std::fs::write(folder.path().join("prometheus.yml"), config).expect("a file");
+        let address = free_address();
         let mut command = Command::new("prometheus");
         command
             .arg(format!(
@@ -92,18 +115,12 @@ impl Prometheus {
             ))
             .arg(format!("--web.listen-address={address}"))
             .arg("--log.level=warn");
-        let prometheus = Self {
+        Self {
             began: now(),
             _process: Process::start(command, &folder.path().join("prometheus.log")),
             _folder: folder,
             address,
-        };
-        wait_for("Prometheus scrapes everybody", || {
-            let up = prometheus.value("sum(up) == bool count(up)")?;
-            let all = prometheus.value("count(up)")?;
-            (up > 0.5 && all > 4.5).then_some(())
-        });
-        prometheus
+        }
     }
 
     /// The answer of an API, `data` of it; `None` where it does not answer yet.
