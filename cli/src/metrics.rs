@@ -2,7 +2,10 @@
 
 use std::{thread, time::Duration};
 
-use interrex_proto::metric::BUCKETS;
+use interrex_proto::{
+    metric::{self, BUCKETS},
+    trace,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::exit::Failure;
@@ -21,6 +24,8 @@ pub(crate) fn install() -> Result<PrometheusHandle, Failure> {
     };
     let handle = builder().and_then(PrometheusBuilder::install_recorder);
     let handle = handle.map_err(|e| failed(&e))?;
+    // The others are described where they are set: whoever sets these may run in a process without a recorder.
+    metric::describe(trace::TABLE.metrics);
     let kept = handle.clone();
     let upkeep = move || -> ! {
         loop {

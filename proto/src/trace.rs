@@ -12,6 +12,8 @@ use std::{fmt, sync::OnceLock};
 use tonic::metadata::MetadataMap;
 use tracing::Span;
 
+use crate::metric::{Label, Metric, Table};
+
 /// The target of all spans that belong to traces; their level is TRACE, so that no log shows them by chance.
 pub const TARGET: &str = "interrex::trace";
 /// The name under which a place in a trace travels: a key of gRPC metadata, a header of HTTP.
@@ -20,6 +22,27 @@ pub const TRACEPARENT: &str = "traceparent";
 pub const TRACEPARENT_VARIABLE: &str = "TRACEPARENT";
 /// Length of a place in a trace: `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`.
 const LENGTH: usize = 55;
+
+const SPANS_DROPPED: &str = "interrex_trace_spans_dropped_total";
+
+/// What is counted of traces.
+pub const TABLE: Table = Table {
+    title: "Traces",
+    metrics: &[Metric::counter(
+        SPANS_DROPPED,
+        "Spans that no collector got: the queue was full (`no_room`), or the collector did not take them (`not_sent`).",
+    )
+    .by(&[Label::of("reason", &[Dropped::NoRoom.name(), Dropped::NotSent.name()])])],
+};
+
+/// Why a span is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// So many waited that it found no room.
+    NoRoom,
+    /// The collector could not be reached, was late, or refused it.
+    NotSent,
+}
 
 /// A place in a trace: which one, and below which span.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,6 +104,24 @@ pub fn inject(span: &Span, metadata: &mut MetadataMap) {
 pub fn extract(metadata: &MetadataMap) -> Option<Traceparent> {
     is_on().then_some(())?;
     Traceparent::parse(metadata.get(TRACEPARENT)?.to_str().ok()?)
+}
+
+/// So many spans are lost.
+pub fn dropped(why: Dropped, count: usize) {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    metrics::counter!(SPANS_DROPPED, "reason" => why.name()).increment(count);
+}
+
+// === impl Dropped ===
+
+impl Dropped {
+    /// As the label has it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NoRoom => "no_room",
+            Self::NotSent => "not_sent",
+        }
+    }
 }
 
 // === impl Traceparent ===

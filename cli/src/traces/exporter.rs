@@ -1,33 +1,37 @@
-//! Tells once when the collector cannot be reached, and once when it can be again.
+//! Tells once when the collector cannot be reached, and once when it can be again; counts what is lost meanwhile.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use interrex_proto::trace::{self, Dropped};
 use opentelemetry_sdk::{
     Resource,
     error::OTelSdkResult,
     trace::{SpanData, SpanExporter},
 };
 
-use super::Endpoint;
+use super::{Endpoint, queue::Waiting};
 
 /// An exporter that is looked at.
 #[derive(Debug)]
 pub(super) struct Watched<E> {
     inner: E,
     endpoint: Endpoint,
+    waiting: Waiting,
     failing: AtomicBool,
 }
 
 // === impl Watched ===
 
 impl<E> Watched<E> {
-    pub(super) fn new(inner: E, endpoint: Endpoint) -> Self {
+    /// Takes spans out of those that are `waiting`.
+    pub(super) fn new(inner: E, endpoint: Endpoint, waiting: Waiting) -> Self {
         Self {
             inner,
             endpoint,
+            waiting,
             failing: AtomicBool::new(false),
         }
     }
@@ -56,7 +60,12 @@ impl<E> Watched<E> {
 
 impl<E: SpanExporter> SpanExporter for Watched<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let count = batch.len();
+        self.waiting.leave(count);
         let result = self.inner.export(batch).await;
+        if result.is_err() {
+            trace::dropped(Dropped::NotSent, count);
+        }
         self.note(&result);
         result
     }

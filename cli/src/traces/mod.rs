@@ -1,10 +1,12 @@
 //! Traces, sent to a collector over OTLP (gRPC) where one is named: `--otlp-endpoint`.
 //!
 //! Spans are gathered in a bounded queue and sent by threads of their own. What must never happen: that a collector which
-//! is slow, gone or full of errors costs anybody anything. A full queue drops spans, and a failure is logged once.
+//! is slow, gone or full of errors costs anybody anything. A full queue drops spans, which are
+//! counted, and a failure is logged once.
 
 mod exporter;
 mod places;
+mod queue;
 
 use std::{str::FromStr, sync::OnceLock, time::Duration};
 
@@ -13,12 +15,16 @@ use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
     Resource,
-    trace::{BatchSpanProcessor, SdkTracerProvider},
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider},
 };
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::{Layer, filter::LevelFilter, filter::Targets};
 
-use self::{exporter::Watched, places::Places};
+use self::{
+    exporter::Watched,
+    places::Places,
+    queue::{Bounded, Waiting, waiting_max},
+};
 use crate::{
     exit::{Failure, chain},
     logging::Beside,
@@ -124,11 +130,18 @@ pub(crate) fn start(args: &TraceArgs, service: Option<Service>) -> Result<Option
     if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
         facts.push(KeyValue::new("service.name", service.name));
     }
+    let (waiting, max) = (Waiting::default(), waiting_max());
+    let watched = Watched::new(exporter, endpoint.clone(), waiting.clone());
+    let batches = BatchSpanProcessor::builder(watched)
+        .with_batch_config(
+            BatchConfigBuilder::default()
+                .with_max_queue_size(max)
+                .build(),
+        )
+        .build();
     let provider = SdkTracerProvider::builder()
         .with_resource(Resource::builder().with_attributes(facts).build())
-        .with_span_processor(
-            BatchSpanProcessor::builder(Watched::new(exporter, endpoint.clone())).build(),
-        )
+        .with_span_processor(Bounded::new(batches, waiting, max))
         .build();
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer(LIBRARY))

@@ -37,6 +37,7 @@ pub(super) fn tables() -> Vec<&'static Table> {
     tables.extend(interrex_persistence::metrics::tables());
     tables.push(&interrex_agent::metrics::TABLE);
     tables.push(&interrex_client::metrics::TABLE);
+    tables.push(&interrex_proto::trace::TABLE);
     tables.push(&interrex_chaos::metrics::TABLE);
     tables
 }
