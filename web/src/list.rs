@@ -185,17 +185,32 @@ impl ListQuery {
         self.state.is_some() || !self.search.is_empty()
     }
 
-    /// Sorts, and cuts the page that is asked for out of `rows`; the last one where there are not so many.
+    /// The page that is asked for of `rows`, sorted; the last one where there are not so many. Only the rows of that page
+    /// are brought into order: of so many thousands, all but a few are looked at once or twice.
     #[must_use]
-    pub fn cut<T, K: Ord>(&self, mut rows: Vec<T>, key: impl Fn(&T) -> K) -> (Vec<T>, usize) {
-        rows.sort_by_cached_key(key);
-        if self.descending {
-            rows.reverse();
-        }
+    pub fn cut<T, K: Ord>(&self, rows: Vec<T>, key: impl Fn(&T) -> K) -> (Vec<T>, usize) {
         let total = rows.len();
         let first = (self.page_of(total) - 1) * self.size;
-        let rows = rows.into_iter().skip(first).take(self.size).collect();
-        (rows, total)
+        // With its place, no row is equal to another: those with the same key stay in the order in which they came.
+        let places = rows.into_iter().enumerate();
+        let mut rows: Vec<_> = places.map(|(place, row)| (key(&row), place, row)).collect();
+        let order = |a: &(K, usize, T), b: &(K, usize, T)| {
+            let order = (&a.0, a.1).cmp(&(&b.0, b.1));
+            match self.descending {
+                true => order.reverse(),
+                false => order,
+            }
+        };
+        if first > 0 {
+            rows.select_nth_unstable_by(first, order);
+        }
+        let mut shown = rows.split_off(first);
+        if shown.len() > self.size {
+            shown.select_nth_unstable_by(self.size, order);
+            shown.truncate(self.size);
+        }
+        shown.sort_unstable_by(order);
+        (shown.into_iter().map(|(_, _, row)| row).collect(), total)
     }
 
     /// The page that is shown of so many rows.

@@ -68,6 +68,30 @@ fn a_page_is_cut_out_of_what_is_sorted() {
 }
 
 #[test]
+fn a_page_has_the_rows_that_it_would_have_of_the_whole_table_sorted() {
+    // Many keys are the same.
+    let rows: Vec<(u32, usize)> = (0..997).map(|n| (n * 7919 % 13, n as usize)).collect();
+    for dir in ["asc", "desc"] {
+        let mut sorted = rows.clone();
+        sorted.sort_by_key(|(key, _)| *key);
+        if dir == "desc" {
+            sorted.reverse();
+        }
+        for size in [1, 50, 200] {
+            for page in [1, 2, 5, 20] {
+                let query = parse(&format!("?dir={dir}&size={size}&page={page}")).expect("a query");
+                let (shown, total) = query.cut(rows.clone(), |(key, _)| *key);
+                let first = (query.page_of(total) - 1) * size;
+                let last = (first + size).min(rows.len());
+                assert_eq!((shown.as_slice(), total), (&sorted[first..last], 997));
+            }
+        }
+    }
+    let query = parse("").expect("a query");
+    assert_eq!(query.cut(Vec::<u32>::new(), |n| *n), (vec![], 0));
+}
+
+#[test]
 fn links_keep_what_was_asked_and_say_no_more_than_needed() {
     let query = parse("?q=A%26b&state=alive&size=3&page=2").expect("a query");
     let frame = query.frame(&SCHEMA, 10);

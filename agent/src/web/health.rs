@@ -75,7 +75,6 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Respons
     };
     let text = tokio::task::spawn_blocking(move || {
         shared.refresh();
-        handle.run_upkeep();
         handle.render()
     })
     .await

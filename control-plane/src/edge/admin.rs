@@ -174,7 +174,6 @@ async fn scrape(State(admin): State<Admin>) -> Response {
     };
     let text = admin.scraped.text(|| {
         metrics::refresh(&admin.handle);
-        prometheus.run_upkeep();
         prometheus.render()
     });
     let content_type = [(header::CONTENT_TYPE, METRICS_TYPE)];

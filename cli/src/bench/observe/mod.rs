@@ -2,6 +2,8 @@
 //!
 //! Submissions a second, alternately with nobody looking and with a scrape of every master each second, an open overview page
 //! and a followed log, on one cluster. What grows meanwhile weighs on both sides alike: rounds begin with either in turn.
+//! What else the machine does meanwhile does not: that is why the time on processors for each submission stands beside
+//! the rates, of the cluster and of this process, whose clients submit and look.
 
 mod overview;
 mod watchers;
@@ -15,11 +17,13 @@ use tokio_util::sync::CancellationToken;
 use self::watchers::{Seen, Watchers};
 use super::{
     own::Own,
+    process,
     report::{Report, Times, print},
     submit::{Measured, fill, grpc_targets, measure_until},
 };
 use crate::{
     exit::{Done, Exit, Failure},
+    local_cluster::LocalCluster,
     master::EngineKind,
     output::{self, Format},
 };
@@ -56,6 +60,16 @@ struct Side {
     acknowledged: u64,
     seconds: f64,
     times: Times,
+    spent: Spent,
+}
+
+/// Time on processors.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    /// Of all masters and agents.
+    cluster: Duration,
+    /// Of this process.
+    bench: Duration,
 }
 
 /// Runs the bench.
@@ -84,12 +98,14 @@ pub(super) async fn run(args: ObserveArgs, format: Format) -> Done {
                 true => Some(Watchers::start(&webs, &leader, &driver).await?),
                 false => None,
             };
+            let before = Spent::by_now(&own.cluster)?;
             let measured = part(&masters, &args).await?;
+            let spent = Spent::by_now(&own.cluster)?.since(before);
             if let Some(watchers) = watchers {
                 seen += watchers.stop().await?;
-                watched.add(&measured);
+                watched.add(&measured, spent);
             } else {
-                alone.add(&measured);
+                alone.add(&measured, spent);
             }
         }
         let (a, b) = (alone.per_second(), watched.per_second());
@@ -109,6 +125,13 @@ pub(super) async fn run(args: ObserveArgs, format: Format) -> Done {
         .metric("watched_per_second", watched.per_second().round())
         .named_times("alone", &alone.times)
         .named_times("watched", &watched.times)
+        .metric("alone_cpu_seconds", alone.each(alone.spent.cluster))
+        .metric("watched_cpu_seconds", watched.each(watched.spent.cluster))
+        .metric("alone_bench_cpu_seconds", alone.each(alone.spent.bench))
+        .metric(
+            "watched_bench_cpu_seconds",
+            watched.each(watched.spent.bench),
+        )
         .metric("scrapes", seen.scrapes)
         .metric("pages", seen.pages)
         .metric("log_bytes", seen.log_bytes);
@@ -171,17 +194,51 @@ impl Side {
             acknowledged: 0,
             seconds: 0.0,
             times: Times::new()?,
+            spent: Spent::default(),
         })
     }
 
-    fn add(&mut self, part: &Measured) {
+    fn add(&mut self, part: &Measured, spent: Spent) {
+        self.spent.cluster += spent.cluster;
+        self.spent.bench += spent.bench;
         self.acknowledged += part.times.count();
         self.seconds += part.elapsed.as_secs_f64();
         self.times.merge(&part.times);
     }
 
     fn per_second(&self) -> f64 {
-        let count = u32::try_from(self.acknowledged).unwrap_or(u32::MAX);
-        f64::from(count) / self.seconds.max(f64::EPSILON)
+        self.count() / self.seconds.max(f64::EPSILON)
+    }
+
+    /// The part of one submission, in seconds.
+    fn each(&self, spent: Duration) -> f64 {
+        spent.as_secs_f64() / self.count().max(1.0)
+    }
+
+    fn count(&self) -> f64 {
+        f64::from(u32::try_from(self.acknowledged).unwrap_or(u32::MAX))
+    }
+}
+
+// === impl Spent ===
+
+impl Spent {
+    fn by_now(cluster: &LocalCluster) -> Result<Self, Failure> {
+        let ids = [cluster.master_ids(), cluster.agent_ids()].concat();
+        let mut of_cluster = Duration::ZERO;
+        for pid in ids.iter().filter_map(|id| cluster.pid(id)) {
+            of_cluster += process::cpu_time(pid)?;
+        }
+        Ok(Self {
+            cluster: of_cluster,
+            bench: process::cpu_time(std::process::id())?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            cluster: self.cluster.saturating_sub(before.cluster),
+            bench: self.bench.saturating_sub(before.bench),
+        }
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use interrex_core::event::{Event, EventSequence};
+use interrex_core::{
+    event::{Event, EventKind, EventSequence},
+    time::Timestamp,
+};
 
 /// Committed events. Cloning costs O(1).
 #[derive(Debug, Clone, Default)]
@@ -12,6 +15,8 @@ pub struct EventLog {
     records: OrdMap<u64, Arc<[Event]>>,
     /// Behind the newest event.
     next: u64,
+    /// When the newest leader was elected; kept when its event is forgotten.
+    elected: Option<Timestamp>,
 }
 
 // === impl EventLog ===
@@ -34,6 +39,7 @@ impl EventLog {
                 break;
             }
             expected = first.sequence.0;
+            log.elected = log.elected.or_else(|| election_in(record));
             log.records.insert(expected, Arc::clone(record));
         }
         log
@@ -43,6 +49,7 @@ impl EventLog {
         if let (Some(first), Some(last)) = (record.first(), record.last()) {
             self.records.insert(first.sequence.0, Arc::clone(record));
             self.next = last.sequence.0 + 1;
+            self.elected = election_in(record).or(self.elected);
         }
     }
 
@@ -62,6 +69,12 @@ impl EventLog {
     #[must_use]
     pub fn newest(&self) -> u64 {
         self.next.saturating_sub(1)
+    }
+
+    /// When the newest leader was elected, as far as is known.
+    #[must_use]
+    pub fn elected_at(&self) -> Option<Timestamp> {
+        self.elected
     }
 
     /// Whether everything behind `sequence` is here; if not, something was forgotten, or `sequence` is of another
@@ -93,12 +106,21 @@ impl EventLog {
     }
 }
 
+/// When the newest election in `record` was.
+fn election_in(record: &[Event]) -> Option<Timestamp> {
+    let election = |event: &&Event| event.fact.kind == EventKind::LeaderElected;
+    record
+        .iter()
+        .rev()
+        .find(election)
+        .map(|event| event.fact.at)
+}
+
 #[cfg(test)]
 mod tests {
     use interrex_core::{
-        event::{EventKind, Fact, Who},
+        event::{Fact, Who},
         ids::Epoch,
-        time::Timestamp,
     };
 
     use super::*;
@@ -139,6 +161,26 @@ mod tests {
         log.delete(EventSequence(1));
         assert_eq!((log.oldest(), log.newest()), (4, 9));
         assert!(!log.follows(2) && log.follows(3) && log.follows(9) && !log.follows(10));
+    }
+
+    #[test]
+    fn the_newest_election_is_known_even_when_its_event_is_forgotten() {
+        let mut election = record(1..=2).to_vec();
+        for event in &mut election {
+            event.fact.at = Timestamp(event.sequence.0 * 10);
+        }
+        let mut other = record(3..=3).to_vec();
+        other[0].fact.kind = EventKind::RecoveryEnded;
+        let (election, other): (Arc<[Event]>, Arc<[Event]>) = (election.into(), other.into());
+        let mut log = EventLog::default();
+        assert_eq!(log.elected_at(), None);
+        log.put(&election);
+        log.put(&other);
+        assert_eq!(log.elected_at(), Some(Timestamp(20)));
+        let read_back = EventLog::recovered(&[election, other], EventSequence(4));
+        assert_eq!(read_back.elected_at(), Some(Timestamp(20)));
+        log.delete(EventSequence(1));
+        assert_eq!(log.elected_at(), Some(Timestamp(20)));
     }
 
     #[test]

@@ -92,15 +92,15 @@ pub(super) fn make(context: &Context) -> Made {
         end.saturating_sub(app.registered_at.0)
     };
     let (rows, found) = match query.sort {
-        "name" => query.cut(all, |a| a.spec.name.clone()),
+        "name" => query.cut(all, |a| a.spec.name.as_str()),
         "state" => query.cut(all, |a| a.state.name()),
-        "user" => query.cut(all, |a| a.spec.user.clone()),
+        "user" => query.cut(all, |a| a.spec.user.as_str()),
         "executors" => query.cut(all, |a| held(view, a).0),
         "cores" => query.cut(all, |a| held(view, a).1),
         "memory" => query.cut(all, |a| a.spec.memory_per_executor),
         "registered" => query.cut(all, |a| (a.registered_at, a.queue)),
         "lasted" => query.cut(all, |a| lasted(a)),
-        _id => query.cut(all, |a| a.id.clone()),
+        _id => query.cut(all, |a| &a.id),
     };
     let page = Apps {
         who: context.who(),
@@ -116,6 +116,9 @@ pub(super) fn make(context: &Context) -> Made {
 }
 
 fn takes(query: &ListQuery, app: &Application) -> bool {
+    if !query.filters() {
+        return true;
+    }
     query.wants(app.state.name())
         && query.finds(&[
             app.id.as_str(),

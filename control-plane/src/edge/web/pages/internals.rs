@@ -138,7 +138,6 @@ fn measured(context: &Context) -> Vec<MetricRow> {
         return Vec::new();
     };
     metrics::refresh(&context.site.handle);
-    prometheus.run_upkeep();
     rows(&prometheus.render())
 }
 

@@ -87,18 +87,11 @@ pub(super) fn make(context: &Context) -> Made {
     let spark = Sparkline::new(line.submitted.clone(), line.elections.clone(), spark_words);
     let now = context.now.0;
     let events = view.events().newest_first().take(EVENTS_SHOWN);
-    let elected = view
-        .events()
-        .newest_first()
-        .find(|event| event.fact.kind == interrex_core::event::EventKind::LeaderElected);
     let page = Overview {
         who: context.who(),
         state: Pill::of(context.status.recovery),
         cluster_id: context.status.cluster_id.clone(),
-        since: When::new(
-            elected.map(|event| event.fact.at.0).unwrap_or_default(),
-            now,
-        ),
+        since: When::new(view.events().elected_at().unwrap_or_default().0, now),
         quarantined: view.quarantined(),
         change: cluster.change.clone(),
         masters: masters(&cluster),

@@ -75,8 +75,10 @@ pub(super) fn make(context: &Context) -> Made {
     let view = &context.view;
     let (page, size) = asked(context)?;
     let waits = Waits::of(&**view);
-    let mut drivers: Vec<&Arc<Driver>> = view.drivers().filter(|d| d.state.waits()).collect();
-    drivers.sort_by_key(|d| (Reverse(d.spec.priority), d.queue));
+    let waiting = view.drivers().filter(|d| d.state.waits());
+    let drivers: Vec<_> = waiting
+        .map(|d| ((Reverse(d.spec.priority), d.queue), d))
+        .collect();
     let mut apps: Vec<&Arc<Application>> = view.apps().filter(|a| app_waits(view, a)).collect();
     apps.sort_by_key(|a| (Reverse(a.spec.priority), a.queue));
 
@@ -84,7 +86,8 @@ pub(super) fn make(context: &Context) -> Made {
     let page = page.min(total.div_ceil(size).max(1));
     let first = (page - 1) * size;
     let last = (first + size).min(total);
-    let summed = drivers.len().min(REASONS_OF_MAX);
+    let summed = total.min(REASONS_OF_MAX);
+    let drivers = first_of(drivers, last.max(summed));
     let link = |page: usize| match size {
         SIZE_DEFAULT => format!("/queue?page={page}"),
         size => format!("/queue?page={page}&size={size}"),
@@ -128,6 +131,16 @@ pub(super) fn make(context: &Context) -> Made {
         frame: context.frame("/queue"),
     };
     Ok(queue.render()?)
+}
+
+/// The first `count` by their keys, in order. The others, which may be very many, are not brought into order.
+fn first_of<K: Ord + Copy, T>(mut rows: Vec<(K, T)>, count: usize) -> Vec<T> {
+    if count < rows.len() {
+        rows.select_nth_unstable_by_key(count, |(key, _)| *key);
+        rows.truncate(count);
+    }
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn asked(context: &Context) -> Result<(usize, usize), BadQuery> {
@@ -219,4 +232,20 @@ fn app_waits(view: &ClusterView, app: &Application) -> bool {
         && !view
             .executors_of(&app.id)
             .any(|executor| !executor.state.is_final())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_many_are_in_order() {
+        let rows: Vec<(u32, u32)> = (0..100).map(|n| (n * 37 % 100, n)).collect();
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        for count in [0, 1, 10, 99, 100, 200] {
+            let expected = sorted.iter().take(count).map(|(_, row)| *row);
+            assert_eq!(first_of(rows.clone(), count), expected.collect::<Vec<_>>());
+        }
+    }
 }

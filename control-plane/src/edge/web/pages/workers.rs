@@ -108,13 +108,13 @@ pub(super) fn make(context: &Context) -> Made {
     let all: Vec<&Arc<Worker>> = view.workers().filter(takes).collect();
     let (rows, found) = match query.sort {
         "state" => query.cut(all, |w| w.state_name()),
-        "host" => query.cut(all, |w| w.spec.host.clone()),
+        "host" => query.cut(all, |w| w.spec.host.as_str()),
         "cores" => query.cut(all, |w| view.load(&w.id).cores),
         "memory" => query.cut(all, |w| view.load(&w.id).memory),
         "drivers" => query.cut(all, |w| view.load(&w.id).drivers.len()),
         "executors" => query.cut(all, |w| view.load(&w.id).executors.len()),
         "heard" => query.cut(all, |w| view.last_heartbeat(&w.id)),
-        _id => query.cut(all, |w| w.id.clone()),
+        _id => query.cut(all, |w| &w.id),
     };
     let masters = context
         .status
