@@ -144,7 +144,7 @@ fn masters_and_agents_show_what_is_described_and_nothing_else() {
         check(
             master,
             &scrape(master),
-            &["Masters", "Store", "Raft engine"],
+            &["Masters", "Store", "Raft engine", "Traces"],
         );
     }
     let agents = cluster.manifest()["agents"]
@@ -159,6 +159,6 @@ fn masters_and_agents_show_what_is_described_and_nothing_else() {
                 .contains("interrex_agent_disk_free_bytes")
                 .then_some(())
         });
-        check(web, &scrape(web), &["Agents", "Sessions"]);
+        check(web, &scrape(web), &["Agents", "Sessions", "Traces"]);
     }
 }
