@@ -1,19 +1,14 @@
 //! Drivers and clients of builds of Spark that no master knows, which are asked what their classes look like: by hand,
 //! with the bytes that real ones have sent, but for the UIDs of Spark's classes.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicU16, Ordering},
-};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
 use interrex_control_plane::{app::RunningMaster, runtime::Role};
 use interrex_persistence::{faulty::Faults, memory::MemoryCluster};
 use interrex_proto::v1::{master_frame, peer_frame};
 use interrex_spark_wire::{
-    Body, Envelope, Frame, FrameCodec,
+    Frame, FrameCodec,
     java::{Graph, Limits, read},
     view::View,
 };
@@ -21,9 +16,13 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_util::codec::{Decoder, Framed};
+use tokio_util::codec::Framed;
 
-use crate::support::{PATIENCE, Peer, has_role, leads, register, start_configured};
+use crate::support::{
+    PATIENCE, Peer, has_role, leads, register,
+    spark::{captured, decode, envelope, replaced},
+    start_configured,
+};
 
 const CHECK: &str = "spark-35/1-app-m17077-c1-f001-CheckExistence";
 const REGISTER: &str = "spark-35/1-app-m17077-c1-f002-RegisterApplication";
@@ -52,33 +51,8 @@ fn dead_port() -> u16 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut changed = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(first) = rest.first() {
-        if let Some(tail) = rest.strip_prefix(from) {
-            changed.extend(to);
-            rest = tail;
-        } else {
-            changed.push(*first);
-            rest = &rest[1..];
-        }
-    }
-    changed
-}
-
 fn graph(stream: &[u8]) -> Graph {
     read(stream, &Limits::default()).expect("a stream")
-}
-
-fn envelope(frame: &Frame) -> Option<Envelope> {
-    let (Frame::Request { body, .. } | Frame::OneWay { body }) = frame else {
-        return None;
-    };
-    match Body::decode(body.clone()).expect("a body") {
-        Body::Message(envelope) => Some(envelope),
-        other @ (Body::Sasl | Body::AuthEngine) => panic!("{other:?}"),
-    }
 }
 
 impl Stranger {
@@ -98,12 +72,9 @@ impl Stranger {
 
     /// A captured message, as this build would have sent it.
     fn message(&self, name: &str) -> Frame {
-        let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spark-wire/tests/captures");
-        let bytes = fs::read(captures.join(format!("{name}.frame.bin"))).expect("a capture");
-        let mut bytes = replaced(&bytes, &CAPTURED_PORT, &u32::from(self.port).to_be_bytes());
-        let mut whole = BytesMut::from(bytes.as_slice());
-        let frame = FrameCodec::default().decode(&mut whole).expect("a frame");
-        let sent = envelope(&frame.expect("a whole one")).expect("a message");
+        let port = u32::from(self.port).to_be_bytes();
+        let mut bytes = replaced(&captured(name), &CAPTURED_PORT, &port);
+        let sent = envelope(&decode(&bytes)).expect("a message");
         for class in graph(&sent.payload).classes() {
             if is_sparks(&class.name) {
                 let mut old = class.name.as_bytes().to_vec();
@@ -113,9 +84,7 @@ impl Stranger {
                 bytes = replaced(&bytes, &old, &new);
             }
         }
-        let mut whole = BytesMut::from(bytes.as_slice());
-        let frame = FrameCodec::default().decode(&mut whole).expect("a frame");
-        frame.expect("a whole one")
+        decode(&bytes)
     }
 
     async fn say(&mut self, name: &str) {

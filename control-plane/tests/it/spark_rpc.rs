@@ -2,18 +2,17 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
     sync::atomic::{AtomicU16, Ordering},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
 use interrex_control_plane::{app::RunningMaster, runtime::Role};
 use interrex_core::{ids::AppId, state::app::ApplicationState};
 use interrex_persistence::memory::MemoryCluster;
 use interrex_proto::v1::{self, master_frame, peer_frame};
 use interrex_spark_wire::{
-    Address, Body, Envelope, Frame, FrameCodec, Value,
+    Address, Envelope, Frame, FrameCodec, Value,
     dictionary::built_in,
     java::{Limits, read},
     view::View,
@@ -24,9 +23,13 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_util::codec::{Decoder, Encoder, Framed};
+use tokio_util::codec::{Encoder, Framed};
 
-use crate::support::{PATIENCE, Peer, client, has_role, leads, register, sees, start, submit};
+use crate::support::{
+    PATIENCE, Peer, client, has_role, leads, register, sees,
+    spark::{self, decode, message},
+    start, submit,
+};
 
 /// Where the captured driver of Spark 3.5 listened: tests give each its own port.
 const CAPTURED_PORT: [u8; 4] = 17_110_u32.to_be_bytes();
@@ -43,43 +46,10 @@ struct Told {
     envelope: Envelope,
 }
 
-fn captures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../spark-wire/tests/captures")
-}
-
 /// The bytes of a captured frame, of a driver that listens at `port`.
 fn captured(name: &str, port: u16) -> Vec<u8> {
-    let path = captures()
-        .join("spark-35")
-        .join(format!("{name}.frame.bin"));
-    let bytes = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut changed = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.as_slice();
-    while let Some(first) = rest.first() {
-        if let Some(tail) = rest.strip_prefix(&CAPTURED_PORT) {
-            changed.extend(u32::from(port).to_be_bytes());
-            rest = tail;
-        } else {
-            changed.push(*first);
-            rest = &rest[1..];
-        }
-    }
-    changed
-}
-
-fn decode(bytes: &[u8]) -> Frame {
-    let mut input = BytesMut::from(bytes);
-    FrameCodec::default()
-        .decode(&mut input)
-        .expect("a frame")
-        .expect("a whole one")
-}
-
-fn envelope(body: Bytes) -> Envelope {
-    match Body::decode(body).expect("a body") {
-        Body::Message(envelope) => envelope,
-        other @ (Body::Sasl | Body::AuthEngine) => panic!("{other:?}"),
-    }
+    let bytes = spark::captured(&format!("spark-35/{name}"));
+    spark::replaced(&bytes, &CAPTURED_PORT, &u32::from(port).to_be_bytes())
 }
 
 /// A port that nobody listens at, and that is used once.
@@ -93,7 +63,7 @@ fn about(app: &AppId, name: &str, port: u16) -> Frame {
     let Frame::OneWay { body } = decode(&captured(name, port)) else {
         panic!("{name} comes one-way");
     };
-    let mut envelope = envelope(body);
+    let mut envelope = message(body);
     let stream = envelope.payload.to_vec();
     // The last thing in the stream is the application's id: a tag, a length, the text.
     let old = stream.iter().rposition(|b| *b == b't').expect("a string");
@@ -146,7 +116,7 @@ impl Driver {
     async fn told(&mut self, class: &str) -> Told {
         loop {
             if let Frame::OneWay { body } = self.next().await {
-                let envelope = envelope(body);
+                let envelope = message(body);
                 let graph = read(&envelope.payload, &Limits::default()).expect("a stream");
                 let found = View::root(&graph).class().expect("an object").to_owned();
                 if found.ends_with(&format!("${class}")) {
@@ -522,7 +492,7 @@ async fn bad_input_is_answered_in_words_or_closed_and_nothing_else_notices() {
         "spark41-spark.authenticate-first-frame.bin",
         "spark41-network.crypto-first-frame.bin",
     ] {
-        let bytes = fs::read(captures().join("auth").join(name)).expect("a capture");
+        let bytes = fs::read(spark::captures().join("auth").join(name)).expect("a capture");
         let mut driver = Driver::connect(&master, 1).await;
         driver
             .wire
@@ -705,5 +675,5 @@ fn a_frame_of_a_driver_is_changed_in_its_port_alone() {
     let Frame::OneWay { body } = frame else {
         panic!("it comes one-way");
     };
-    assert_eq!(envelope(body).sender.expect("a sender").port, 4711);
+    assert_eq!(message(body).sender.expect("a sender").port, 4711);
 }

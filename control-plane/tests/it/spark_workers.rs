@@ -1,8 +1,7 @@
 //! Spark's own workers on a master's port: a worker by hand, with the bytes that a real one has sent.
 
-use std::{collections::VecDeque, fs, path::Path};
+use std::collections::VecDeque;
 
-use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
 use interrex_control_plane::{
     app::RunningMaster,
@@ -15,7 +14,7 @@ use interrex_core::{
 use interrex_persistence::memory::MemoryCluster;
 use interrex_proto::v1;
 use interrex_spark_wire::{
-    Address, Body, Dictionary, Envelope, Frame, FrameCodec,
+    Address, Dictionary, Envelope, Frame, FrameCodec,
     dictionary::built_in,
     java::{Graph, Limits, read},
     value::Value,
@@ -23,9 +22,13 @@ use interrex_spark_wire::{
     writer::write,
 };
 use tokio::{net::TcpStream, time::timeout};
-use tokio_util::codec::{Decoder, Framed};
+use tokio_util::codec::Framed;
 
-use crate::support::{PATIENCE, client, driver, has_role, leads, sees, start, status};
+use crate::support::{
+    PATIENCE, client, driver, has_role, leads, sees,
+    spark::{self, decode, envelope},
+    start, status,
+};
 
 const MESSAGES: &str = "org.apache.spark.deploy.DeployMessages$";
 /// Where the captured worker listened.
@@ -47,22 +50,7 @@ fn dictionary() -> &'static Dictionary {
 
 /// A frame that a real worker or driver of Spark 3.5 has sent.
 fn captured(name: &str) -> Frame {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../spark-wire/tests/captures/spark-35");
-    let path = folder.join(format!("{name}.frame.bin"));
-    let bytes = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let decoded = FrameCodec::default().decode(&mut BytesMut::from(bytes.as_slice()));
-    decoded.expect("a frame").expect("a whole one")
-}
-
-fn envelope(frame: &Frame) -> Option<Envelope> {
-    let (Frame::Request { body, .. } | Frame::OneWay { body }) = frame else {
-        return None;
-    };
-    match Body::decode(body.clone()).expect("a body") {
-        Body::Message(envelope) => Some(envelope),
-        other @ (Body::Sasl | Body::AuthEngine) => panic!("{other:?}"),
-    }
+    decode(&spark::captured(&format!("spark-35/{name}")))
 }
 
 /// What a captured message says in this field.
@@ -75,6 +63,16 @@ fn captured_text(name: &str, field: &'static str) -> String {
 
 fn worker_id() -> String {
     captured_text("5-worker-m17077-c1-f002-RegisterWorker", "id")
+}
+
+fn is_alive(view: &ClusterView) -> bool {
+    let worker = view.worker(&worker_id().as_str().into());
+    worker.is_some_and(|w| w.state == WorkerState::Alive)
+}
+
+fn driver_is(id: &str, state: DriverState) -> impl Fn(&ClusterView) -> bool {
+    let id = id.into();
+    move |view| view.driver(&id).is_some_and(|d| d.state == state)
 }
 
 impl Wire {
@@ -178,11 +176,7 @@ impl Wire {
         worker
             .say("5-worker-m17077-c1-f003-WorkerLatestState")
             .await;
-        let alive = |view: &ClusterView| {
-            let worker = view.worker(&worker_id().as_str().into());
-            worker.is_some_and(|w| w.state == WorkerState::Alive)
-        };
-        sees(&master.handle, "the worker is alive", alive).await;
+        sees(&master.handle, "the worker is alive", is_alive).await;
         worker
     }
 
@@ -386,16 +380,10 @@ async fn a_plain_program_and_what_may_run_once_never_go_to_a_worker_of_spark() {
     let id = answer.into_inner().driver.expect("a driver").id;
     let launch = worker.told("LaunchDriver").await;
     assert_eq!(text(&launch, "driverId"), format!("{id}.1"));
-    let runs = |view: &ClusterView| {
-        let driver = view.driver(&id.as_str().into());
-        driver.is_some_and(|d| d.state == DriverState::Running)
-    };
+    let runs = driver_is(&id, DriverState::Running);
     sees(&master.handle, "the driver runs", runs).await;
     worker.send(None, &driver_changed(&id, FINISHED)).await;
-    let over = |view: &ClusterView| {
-        let driver = view.driver(&id.as_str().into());
-        driver.is_some_and(|d| d.state == DriverState::Finished)
-    };
+    let over = driver_is(&id, DriverState::Finished);
     sees(&master.handle, "the driver has finished", over).await;
 }
 
@@ -424,10 +412,7 @@ async fn a_driver_on_a_worker_of_spark_is_killed_there_and_has_its_logs_there() 
     let driver = answer.expect("accepted").into_inner().driver;
     let id = driver.expect("a driver").id;
     worker.told("LaunchDriver").await;
-    let runs = |view: &ClusterView| {
-        let driver = view.driver(&id.as_str().into());
-        driver.is_some_and(|d| d.state == DriverState::Running)
-    };
+    let runs = driver_is(&id, DriverState::Running);
     sees(&master.handle, "the driver runs", runs).await;
     let known = status(&mut control, &id).await.expect("known").driver;
     let page = known.expect("a driver").log_page;
@@ -444,10 +429,7 @@ async fn a_driver_on_a_worker_of_spark_is_killed_there_and_has_its_logs_there() 
     let killed = worker.told("KillDriver").await;
     assert_eq!(text(&killed, "driverId"), format!("{id}.1"));
     worker.send(None, &driver_changed(&id, KILLED)).await;
-    let over = |view: &ClusterView| {
-        let driver = view.driver(&id.as_str().into());
-        driver.is_some_and(|d| d.state == DriverState::Killed)
-    };
+    let over = driver_is(&id, DriverState::Killed);
     sees(&master.handle, "the driver is killed", over).await;
 }
 
@@ -464,9 +446,5 @@ async fn a_worker_whose_heartbeat_comes_first_is_asked_to_register() {
     worker
         .say("5-worker-m17077-c1-f003-WorkerLatestState")
         .await;
-    let alive = |view: &ClusterView| {
-        let worker = view.worker(&worker_id().as_str().into());
-        worker.is_some_and(|w| w.state == WorkerState::Alive)
-    };
-    sees(&master.handle, "the worker is alive", alive).await;
+    sees(&master.handle, "the worker is alive", is_alive).await;
 }

@@ -1,6 +1,7 @@
 //! Builders that all tests share. Every wait has a deadline; nothing sleeps.
 
 mod peer;
+pub(crate) mod spark;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
